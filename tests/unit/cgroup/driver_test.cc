@@ -1,0 +1,197 @@
+// What both drivers promise, shown with real processes on whichever version this host has.
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <set>
+#include <string>
+
+#include "tests/unit/cgroup/fixture.h"
+#include "tests/unit/cgroup/process.h"
+
+namespace sbx::cgroup::test {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+constexpr milliseconds kPatience(20'000);  // an emulated guest is slow
+
+bool is_dead(std::string_view record, void* context) {
+  return static_cast<std::set<std::string>*>(context)->contains(std::string(record));
+}
+
+TEST_F(DriverTest, SaysWhatItIs) {
+  EXPECT_TRUE(driver_->name() == "v1" || driver_->name() == "v2");
+  EXPECT_NE(driver_->detail().find("memory pids cpu"), std::string::npos);
+}
+
+TEST_F(DriverTest, RefusesARecordThatIsNoPlainName) {
+  EXPECT_FALSE(driver_->create("../x", kDefaultLimits));
+  EXPECT_FALSE(driver_->create("supervisor", kDefaultLimits));
+}
+
+TEST_F(DriverTest, RefusesAGroupThatWasLeftAndDoesNotRemoveIt) {
+  const auto run = make_run("twice", kDefaultLimits);
+  ASSERT_TRUE(run);
+  const auto again = driver_->create("twice", kDefaultLimits);
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().sys_errno, EEXIST);
+  EXPECT_TRUE(run->usage());
+}
+
+TEST_F(DriverTest, AnUnusedRunIsRemovedTwiceWithoutError) {
+  const auto run = make_run("unused", kDefaultLimits);
+  ASSERT_TRUE(run);
+  EXPECT_TRUE(run->remove(milliseconds(0)));
+  EXPECT_TRUE(run->remove(milliseconds(0)));
+}
+
+TEST_F(DriverTest, AMemoryHogIsKilledAndCounted) {
+  const auto run = make_run("hog", {32U << 20, 1000, 16});
+  ASSERT_TRUE(run);
+  auto hog = Process::start_in(*run, [] { touch_memory(256U << 20); });
+  EXPECT_TRUE(wait_for_oom(*run, kPatience));
+  const auto status = hog.wait(kPatience);
+  ASSERT_TRUE(status);
+  EXPECT_TRUE(WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL) << *status;
+  const auto usage = run->usage();
+  ASSERT_TRUE(usage);
+  EXPECT_GE(usage->oom_kills, 1U);
+  EXPECT_GE(usage->memory_peak, 30U << 20);
+  EXPECT_LE(usage->memory_peak, 32U << 20);
+  EXPECT_TRUE(run->remove(kPatience));
+}
+
+// The control of the one above.
+TEST_F(DriverTest, TheSameHogLivesWithAHigherLimit) {
+  const auto run = make_run("roomy", {320U << 20, 1000, 16});
+  ASSERT_TRUE(run);
+  auto hog = Process::start_in(*run, [] { touch_memory(256U << 20); });
+  EXPECT_EQ(hog.wait(kPatience), 0);
+  EXPECT_FALSE(run->oom_happened());
+  const auto usage = run->usage();
+  ASSERT_TRUE(usage);
+  EXPECT_EQ(usage->oom_kills, 0U);
+  EXPECT_GE(usage->memory_peak, 256U << 20);
+}
+
+TEST_F(DriverTest, SharedMemoryIsChargedToo) {
+  const auto run = make_run("shm", {32U << 20, 1000, 16});
+  ASSERT_TRUE(run);
+  auto hog = Process::start_in(*run, [] {
+    const std::string chunk(1U << 20, 'x');
+    const UniqueFd memory(::memfd_create("hog", MFD_CLOEXEC));
+    for (int i = 0; i < 256; ++i) {
+      if (::write(memory.get(), chunk.data(), chunk.size()) < 0) ::_exit(103);
+    }
+  });
+  EXPECT_TRUE(wait_for_oom(*run, kPatience));
+  ASSERT_TRUE(hog.wait(kPatience));
+}
+
+TEST_F(DriverTest, ForksBeyondTheLimitAreRefusedAndCounted) {
+  const auto run = make_run("forks", kDefaultLimits);
+  ASSERT_TRUE(run);
+  auto bomb = Process::start_in(*run, [] { ::_exit(fork_until_refused(200)); });
+  const auto status = bomb.wait(kPatience);
+  ASSERT_TRUE(status);
+  EXPECT_EQ(WEXITSTATUS(*status), 63);
+  const auto usage = run->usage();
+  ASSERT_TRUE(usage);
+  EXPECT_GE(usage->pids_refused, 1U);
+  EXPECT_TRUE(usage->pids_peak == 64 || usage->pids_peak == 0) << usage->pids_peak;
+  // The sleeping children live on without the bomb; v1 leaves them to the destructor.
+  if (driver_->name() == "v2") {
+    EXPECT_TRUE(run->remove(kPatience));
+  }
+}
+
+TEST_F(DriverTest, CpuTimeIsLimitedAndCounted) {
+  const auto run = make_run("cpu", {64U << 20, 250, 16});
+  ASSERT_TRUE(run);
+  const auto start = steady_clock::now();
+  auto spinner = Process::start_in(*run, spin);
+  EXPECT_FALSE(spinner.wait(milliseconds(1200)));
+  const auto used = run->cpu_usec();
+  const auto elapsed = std::chrono::duration<double>(steady_clock::now() - start).count();
+  ASSERT_TRUE(used);
+  const double share = static_cast<double>(*used) / 1e6 / elapsed;
+  EXPECT_GT(share, 0.05);
+  EXPECT_LT(share, 0.40);
+  spinner.kill();
+  EXPECT_TRUE(spinner.wait(kPatience));
+  const auto usage = run->usage();
+  ASSERT_TRUE(usage);
+  EXPECT_GE(usage->cpu_usec, *used);
+  EXPECT_GT(usage->throttled_usec, 100'000U);
+}
+
+TEST_F(DriverTest, ARunDroppedWithProcessesInsideLeavesNothing) {
+  auto run = make_run("dropped", kDefaultLimits);
+  ASSERT_TRUE(run);
+  auto sleeper = Process::start_in(*run, [] {
+    (void)fork_until_refused(10);
+    sleep_forever();
+  });
+  ASSERT_EQ(sleeper.start_error(), 0);
+  run.reset();
+  const auto status = sleeper.wait(kPatience);
+  ASSERT_TRUE(status);
+  EXPECT_TRUE(WIFSIGNALED(*status));
+}
+
+TEST_F(DriverTest, SweepRemovesTheDeadWithTheirProcessesAndNoOneElse) {
+  auto dead = make_run("dead", kDefaultLimits);
+  const auto alive = make_run("alive", kDefaultLimits);
+  ASSERT_TRUE(dead && alive);
+  auto leftover = Process::start_in(*dead, [] {
+    (void)::signal(SIGTERM, SIG_IGN);
+    (void)::setsid();
+    (void)fork_until_refused(5);
+    sleep_forever();
+  });
+  auto living = Process::start_in(*alive, sleep_forever);
+  std::set<std::string> names{"dead"};
+  const auto removed = make_driver(::geteuid())->sweep(is_dead, &names);
+  ASSERT_TRUE(removed);
+  EXPECT_EQ(*removed, 1);
+  const auto status = leftover.wait(kPatience);
+  ASSERT_TRUE(status);
+  EXPECT_TRUE(WIFSIGNALED(*status));
+  EXPECT_FALSE(living.wait(milliseconds(0)));
+  EXPECT_TRUE(alive->usage());
+  // What was swept away by another is no error for the owner.
+  EXPECT_TRUE(dead->remove(milliseconds(100)));
+  living.kill();
+  EXPECT_TRUE(living.wait(kPatience));
+}
+
+TEST_F(DriverTest, SweepRemovesASpawnersLeaf) {
+  auto spawner = Process::start(sleep_forever);
+  ASSERT_TRUE(driver_->adopt_spawner(spawner.pid(), "gone"));
+  std::set<std::string> names{"gone"};
+  const auto removed = driver_->sweep(is_dead, &names);
+  ASSERT_TRUE(removed);
+  const bool has_leaf = driver_->name() == "v2";
+  EXPECT_EQ(*removed, has_leaf ? 1 : 0);
+  if (has_leaf) {
+    EXPECT_TRUE(spawner.wait(kPatience));
+  }
+}
+
+TEST_F(DriverTest, AHundredRunsLeaveNothing) {
+  const auto start = steady_clock::now();
+  for (int i = 0; i < 100; ++i) {
+    const auto run = make_run("many", kDefaultLimits);
+    ASSERT_TRUE(run);
+    ASSERT_TRUE(run->remove(kPatience));
+  }
+  const auto elapsed = std::chrono::duration<double, std::milli>(steady_clock::now() - start);
+  RecordProperty("milliseconds_per_run", std::to_string(elapsed.count() / 100));
+  std::printf("groups made, limited and removed in %.2f ms\n", elapsed.count() / 100);
+}
+
+}  // namespace
+}  // namespace sbx::cgroup::test
