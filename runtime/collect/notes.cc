@@ -1,0 +1,307 @@
+#include "runtime/collect/notes.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <regex.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string_view>
+
+#include "runtime/base/scope_exit.h"
+#include "runtime/collect/escape.h"
+#include "runtime/policy/seccomp.h"
+
+namespace sbx::collect {
+namespace {
+
+using supervise::Ending;
+
+constexpr std::string_view kKernel = "kernel";
+constexpr std::string_view kProgram = "program";
+constexpr std::size_t kSearchedBytes = 16 * 1024;  // of stderr's end: where a traceback ends
+constexpr int kMaxMatches = 64;
+constexpr std::size_t kMaxModuleName = 100;
+constexpr std::size_t kMaxNamesShown = 40;
+
+class Notes {
+ public:
+  Notes(const Ending& ending, const NoteContext& context) : ending_(ending), context_(context) {}
+
+  std::vector<Note> take() {
+    add_endings();
+    add_pids();
+    add_storage();
+    add_output();
+    add_denials();
+    add_network();
+    add_background();
+    add_program_text();
+    add_silence();
+    return std::move(notes_);
+  }
+
+ private:
+  void add(std::string_view code, std::string text, std::string_view source = kKernel) {
+    notes_.push_back({std::string(code), std::move(text), std::string(source)});
+  }
+
+  void add_endings();
+  void add_pids();
+  void add_storage();
+  void add_output();
+  void add_cut(std::string_view stream, const supervise::Captured& captured, std::uint64_t limit);
+  void add_denials();
+  void add_network();
+  void add_background();
+  void add_program_text();
+  void add_missing_module(const std::string& text);
+  void add_silence();
+  [[nodiscard]] double cpu_seconds() const {
+    return ending_.usage ? static_cast<double>(ending_.usage->cpu_usec) / 1e6 : 0;
+  }
+
+  const Ending& ending_;
+  const NoteContext& context_;
+  std::vector<Note> notes_;
+};
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  return fmt::format("{:g} s", static_cast<double>(time.count()) / 1000);
+}
+
+std::string plural(std::uint64_t count, std::string_view noun) {
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::uint64_t storage_size(const policy::Limits& limits, std::string_view name) {
+  if (name == "tmp") return limits.tmp;
+  if (name == "output") return limits.output;
+  if (name == "work") return limits.work;
+  return limits.shm;
+}
+
+std::uint64_t storage_inodes(const policy::Limits& limits, std::string_view name) {
+  if (name == "tmp") return limits.tmp_inodes;
+  if (name == "output") return limits.output_inodes;
+  if (name == "work") return limits.work_inodes;
+  return limits.shm_inodes;
+}
+
+std::string storage_path(const std::string& name) {
+  return name == "shm" ? "/dev/shm" : "/" + name;
+}
+
+void Notes::add_endings() {
+  const policy::Limits& limits = context_.limits;
+  if (ending_.usage && ending_.usage->oom_kills >= 1) {
+    add("memory",
+        fmt::format("The program was killed (SIGKILL) because it exceeded the {} memory limit, in "
+                    "which files in /tmp, /work, /input, /output and /dev/shm count too; process "
+                    "less at a time or stream it.",
+                    policy::size_text(limits.memory)));
+  }
+  if (ending_.wall_expired) {
+    add("wall",
+        fmt::format("The program was killed because it was still running after the wall time limit "
+                    "of {} (it had used {:.1f} s of CPU, at most {:g} CPUs); do less in one run or "
+                    "allow more time.",
+                    seconds_text(limits.wall_seconds), cpu_seconds(),
+                    static_cast<double>(limits.cpus_milli) / 1000));
+  }
+  if (ending_.cpu_expired) {
+    const auto limit = limits.cpu_seconds.value_or(std::chrono::milliseconds{0});
+    add("cpu_time",
+        fmt::format("The program was killed because it used up its CPU time limit of {}; use a "
+                    "cheaper algorithm, less data, or allow more CPU time.",
+                    seconds_text(limit)));
+  }
+}
+
+void Notes::add_pids() {
+  if (!ending_.usage || ending_.usage->pids_refused == 0) return;
+  add("pids",
+      fmt::format("{} refused because of the limit of {} processes and threads; start fewer "
+                  "workers.",
+                  ending_.usage->pids_refused == 1 ? std::string("One new process or thread was")
+                                                   : fmt::format("{} new processes or threads were",
+                                                                 ending_.usage->pids_refused),
+                  context_.limits.pids));
+}
+
+void Notes::add_storage() {
+  for (const supervise::StorageState& storage : ending_.storage) {
+    const std::string path = storage_path(storage.limit);
+    if (storage.free_bytes == 0) {
+      add("disk_full",
+          fmt::format("{} was full when the program ended (limit {}); write less there "
+                      "or delete what is no longer needed.",
+                      path, policy::size_text(storage_size(context_.limits, storage.limit))));
+    }
+    if (storage.free_inodes == 0) {
+      add("inodes_full",
+          fmt::format("{} had no room for another file or directory when the program ended (limit "
+                      "{}_inodes is {}); make fewer, larger files.",
+                      path, storage.limit, storage_inodes(context_.limits, storage.limit)));
+    }
+  }
+}
+
+void Notes::add_cut(std::string_view stream, const supervise::Captured& captured,
+                    std::uint64_t limit) {
+  if (captured.dropped == 0) return;
+  add("output_cut",
+      fmt::format("{} was cut: {} of {} bytes were dropped from its middle ({}_bytes is {}); print "
+                  "less, or write it to a file in /output.",
+                  stream, captured.dropped, captured.total, stream, policy::size_text(limit)));
+}
+
+void Notes::add_output() {
+  const policy::Limits& limits = context_.limits;
+  if (ending_.output_exceeded) {
+    const bool is_stderr = ending_.out.total <= limits.stdout_bytes;
+    add("output_cut",
+        fmt::format("The program was killed because it wrote more than {} to {} (output_kills is "
+                    "on); print less, or write it to a file in /output.",
+                    policy::size_text(is_stderr ? limits.stderr_bytes : limits.stdout_bytes),
+                    is_stderr ? "stderr" : "stdout"));
+  }
+  add_cut("stdout", ending_.out, limits.stdout_bytes);
+  add_cut("stderr", ending_.err, limits.stderr_bytes);
+}
+
+void Notes::add_denials() {
+  if (ending_.hostile) {
+    add("denied_syscall",
+        fmt::format("The run was ended because the program called {}, which no program needs here "
+                    "and which could attack the sandbox; remove that call.",
+                    policy::syscall_name(ending_.hostile->arch, ending_.hostile->nr)));
+  }
+  if (ending_.denied.empty()) return;
+  std::vector<std::string> names;
+  for (const supervise::SeenCall& call : ending_.denied) {
+    if (names.size() == kMaxNamesShown) break;
+    names.push_back(fmt::format("{} ({}x)", policy::syscall_name(call.arch, call.nr), call.count));
+  }
+  add("denied_syscall",
+      fmt::format("The sandbox refused system calls and the program was told so by an errno: {}{}; "
+                  "if it failed because of that, do it another way or allow them in a profile.",
+                  fmt::join(names, ", "), names.size() < ending_.denied.size() ? ", …" : ""));
+}
+
+void Notes::add_network() {
+  if (ending_.packets_without_route == 0 || context_.limits.network != policy::NetworkMode::kNone) {
+    return;
+  }
+  add("network_attempt",
+      fmt::format("The program tried to reach the network ({} found no route), but the sandbox has "
+                  "none: no internet, no DNS and no loopback; pass what it needs as input files.",
+                  plural(ending_.packets_without_route, "packet")));
+}
+
+void Notes::add_background() {
+  if (!ending_.background_killed) return;
+  add("background_killed",
+      "Processes that the program had started were still running when it ended and were killed; "
+      "wait "
+      "for them before it exits.");
+}
+
+// The end of stderr, without NULs so that the C matcher sees all of it.
+std::string searched_text(const supervise::Captured& captured) {
+  const std::string& last = captured.tail.empty() ? captured.head : captured.tail;
+  std::string text = last.substr(last.size() - std::min(last.size(), kSearchedBytes));
+  if (&last == &captured.tail && captured.dropped == 0 && text.size() < kSearchedBytes) {
+    const std::size_t missing = std::min(captured.head.size(), kSearchedBytes - text.size());
+    text.insert(0, captured.head, captured.head.size() - missing, missing);
+  }
+  std::replace(text.begin(), text.end(), '\0', ' ');
+  return text;
+}
+
+// Group 1 of the last match: the last error is the one that ended the program.
+std::optional<std::string> last_match(const std::string& pattern, const std::string& text) {
+  regex_t compiled;
+  // A pattern that does not compile is caught by the test that loads every language file.
+  if (::regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NEWLINE) != 0) return std::nullopt;
+  const ScopeExit free_it([&compiled] { ::regfree(&compiled); });
+  std::optional<std::string> found;
+  const char* from = text.c_str();
+  for (int i = 0; i < kMaxMatches; ++i) {
+    regmatch_t groups[2];
+    if (::regexec(&compiled, from, 2, groups, from == text.c_str() ? 0 : REG_NOTBOL) != 0) break;
+    if (groups[1].rm_so >= 0) found = std::string(from + groups[1].rm_so, from + groups[1].rm_eo);
+    if (groups[0].rm_eo == 0) break;
+    from += groups[0].rm_eo;
+  }
+  return found;
+}
+
+void Notes::add_missing_module(const std::string& text) {
+  if (context_.missing_module_pattern.empty()) return;
+  auto module = last_match(context_.missing_module_pattern, text);
+  if (!module || module->empty()) return;
+  if (module->size() > kMaxModuleName) module->resize(kMaxModuleName);
+  const std::vector<std::string>& packages = context_.packages;
+  const std::size_t shown = std::min(packages.size(), kMaxNamesShown);
+  std::string available = "beyond the standard library nothing is installed";
+  if (shown > 0) {
+    available = fmt::format(
+        "available are the standard library and {}{}",
+        fmt::join(packages.begin(), packages.begin() + static_cast<std::ptrdiff_t>(shown), ", "),
+        shown < packages.size() ? fmt::format(" and {} more", packages.size() - shown) : "");
+  }
+  add("missing_module",
+      fmt::format("The module {} is not installed and cannot be, as there is no network; {}.",
+                  escape_for_terminal(*module), available),
+      kProgram);
+}
+
+bool has_note(const std::vector<Note>& notes, std::string_view code) {
+  return std::any_of(notes.begin(), notes.end(), [&](const Note& n) { return n.code == code; });
+}
+
+// What the program itself said. A disk that was full earlier and the limit on open files leave no
+// counter behind, so its own words are all there is.
+void Notes::add_program_text() {
+  if (context_.status != Status::kExit && context_.status != Status::kSignal) return;
+  const std::string text = searched_text(ending_.err);
+  add_missing_module(text);
+  if (text.find("No space left on device") != std::string::npos && !has_note(notes_, "disk_full") &&
+      !has_note(notes_, "inodes_full")) {
+    add("disk_full",
+        fmt::format(
+            "The program reported that no space was left on a device; the limits are tmp {}, "
+            "work {}, output {} and shm {}.",
+            policy::size_text(context_.limits.tmp), policy::size_text(context_.limits.work),
+            policy::size_text(context_.limits.output), policy::size_text(context_.limits.shm)),
+        kProgram);
+  }
+  if (text.find("Too many open files") != std::string::npos) {
+    add("nofile",
+        fmt::format("The program reported too many open files; the limit (nofile) is {}, so close "
+                    "files as soon as they are done.",
+                    context_.limits.nofile),
+        kProgram);
+  }
+}
+
+void Notes::add_silence() {
+  if (context_.status != Status::kOk || context_.has_files || ending_.out.total > 0 ||
+      ending_.err.total > 0) {
+    return;
+  }
+  add("no_output",
+      "The program ran and exited with 0 but printed nothing and left no file in /output; print "
+      "the "
+      "result or write it there.");
+}
+
+}  // namespace
+
+std::vector<Note> make_notes(const Ending& ending, const NoteContext& context) {
+  return Notes(ending, context).take();
+}
+
+}  // namespace sbx::collect

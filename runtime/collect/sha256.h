@@ -1,0 +1,15 @@
+// SHA-256 of a file's bytes. Stage: collect.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/base/result.h"
+
+namespace sbx::collect {
+
+// Lower-case hex of the first `size` bytes of `fd`, read from offset 0 without moving it. An error
+// when the file is not exactly `size` bytes long. Blocks for the reading.
+[[nodiscard]] Result<std::string> sha256_of_file(int fd, std::uint64_t size);
+
+}  // namespace sbx::collect

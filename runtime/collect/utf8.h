@@ -1,0 +1,28 @@
+// UTF-8 as untrusted bytes may hold it. Stage: collect. Pure functions.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace sbx::collect {
+
+// One decoding step. When not valid, `length` bytes (at least 1) are a maximal ill-formed part, the
+// unit that Unicode (and Python's "replace") turns into one U+FFFD.
+struct DecodedChar {
+  char32_t code_point = 0;
+  std::size_t length = 0;
+  bool valid = false;
+};
+
+// Precondition: offset < bytes.size(). Overlong forms, surrogates and values past U+10FFFF are not
+// valid.
+[[nodiscard]] DecodedChar decode_utf8(std::string_view bytes, std::size_t offset);
+void append_utf8(std::string& text, char32_t code_point);
+[[nodiscard]] bool is_utf8(std::string_view bytes);
+// Appends `bytes` with U+FFFD for each ill-formed part. True when there was none.
+bool append_replacing(std::string& text, std::string_view bytes);
+// Appends `\xNN`.
+void append_hex_byte(std::string& text, char byte);
+
+}  // namespace sbx::collect
