@@ -1,0 +1,39 @@
+# Flags that every target of ours gets, and the functions that make libraries and tests.
+
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+
+add_library(sbx_flags INTERFACE)
+target_include_directories(sbx_flags INTERFACE ${CMAKE_SOURCE_DIR} ${CMAKE_BINARY_DIR}/generated)
+target_compile_options(sbx_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Werror
+  # GCC 12 sees overlaps in std::string's operator+ that are not there (PR105651).
+  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+  -fstack-protector-strong -fno-omit-frame-pointer
+  $<$<CONFIG:Release>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2>)
+target_compile_definitions(sbx_flags INTERFACE _GNU_SOURCE)
+target_link_options(sbx_flags INTERFACE -Wl,-z,relro,-z,now)
+if(SBX_SANITIZE)
+  target_compile_options(sbx_flags INTERFACE -fsanitize=${SBX_SANITIZE} -fno-sanitize-recover=all)
+  target_link_options(sbx_flags INTERFACE -fsanitize=${SBX_SANITIZE})
+endif()
+
+# sbx_library(name SOURCES … DEPENDS …): a static library of one stage.
+function(sbx_library name)
+  cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
+  add_library(${name} STATIC ${ARG_SOURCES})
+  target_link_libraries(${name} PUBLIC sbx_flags ${ARG_DEPENDS})
+endfunction()
+
+# sbx_test(name SOURCES … DEPENDS … [TIMEOUT s] [LABELS …]): one GoogleTest program, one ctest entry.
+function(sbx_test name)
+  cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 300)
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
+  target_link_libraries(${name} PRIVATE sbx_flags ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
+  add_test(NAME ${name} COMMAND ${name})
+  set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
+    SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
+endfunction()

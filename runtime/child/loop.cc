@@ -1,0 +1,146 @@
+// Pid 1 after the payload's start: reaps, answers seccomp notifications, and ends when the payload ends
+// or the lifeline closes. Its own exit kills whatever is left in the pid namespace. Stage: child.
+//
+// SECURITY: the only data from the payload that init looks at are notified calls, and of those the
+// number and the architecture alone; no argument is followed, so nothing can change under it.
+#include <asm-generic/errno.h>
+#include <asm/ioctl.h>
+#include <linux/seccomp.h>
+
+#include "runtime/child/context.h"
+#include "runtime/child/facts.h"
+#include "runtime/child/kernel.h"
+
+namespace sbx::child {
+namespace {
+
+constexpr int kWaitNoHang = 1;
+constexpr int kWaitAll = 0x40000000;  // __WALL: also children made without SIGCHLD
+constexpr std::uint32_t kMaxSeen = 64;
+constexpr std::uint32_t kX32Bit = 0x40000000;
+
+struct SeenCall {
+  std::uint32_t nr;
+  std::uint32_t arch;
+  std::uint64_t count;
+};
+
+struct Seen {
+  SeenCall calls[kMaxSeen];
+  std::uint32_t count;
+};
+Seen seen;
+
+void report_call(plan::RecordKind kind, const SeenCall& call) {
+  plan::Record record;
+  record.kind = kind;
+  record.nr = call.nr;
+  record.arch = call.arch;
+  record.count = call.count;
+  report(record);
+}
+
+// Running totals, told at powers of two, so that a flood costs the pipe almost nothing.
+void count_denial(std::uint32_t nr, std::uint32_t arch) {
+  std::uint32_t i = 0;
+  while (i < seen.count && (seen.calls[i].nr != nr || seen.calls[i].arch != arch)) ++i;
+  if (i == kMaxSeen) return;  // the first 64 names are kept
+  if (i == seen.count) seen.calls[seen.count++] = {nr, arch, 0};
+  SeenCall& call = seen.calls[i];
+  ++call.count;
+  if ((call.count & (call.count - 1)) == 0) report_call(plan::RecordKind::kDenied, call);
+}
+
+void report_totals() {
+  for (std::uint32_t i = 0; i < seen.count; ++i) {
+    const SeenCall& call = seen.calls[i];
+    if ((call.count & (call.count - 1)) != 0) report_call(plan::RecordKind::kDenied, call);
+  }
+}
+
+std::uint16_t action_for(const plan::FlatPlan& plan, std::uint32_t nr, std::uint32_t arch) {
+  if (arch != plan.audit_arch || ((nr & kX32Bit) != 0 && nr != ~0U)) return plan::kHostileAction;
+  return nr < plan::kActionCount ? plan.actions[nr] : std::uint16_t{ENOSYS};
+}
+
+// One notification. A hostile call is never answered: our exit kills the caller inside it.
+void answer(Context& context) {
+  // Larger than any kernel's struct seccomp_notif so far (80 bytes); must be zero on entry.
+  alignas(8) unsigned char buffer[512] = {};
+  auto* request = reinterpret_cast<seccomp_notif*>(buffer);
+  if (sys(__NR_ioctl, context.listener, SECCOMP_IOCTL_NOTIF_RECV, request) < 0) {
+    return;  // ENOENT: the caller died meanwhile
+  }
+  const std::uint32_t nr = static_cast<std::uint32_t>(request->data.nr);
+  const std::uint32_t arch = request->data.arch;
+  const std::uint16_t action = action_for(*context.plan, nr, arch);
+  if (action == plan::kHostileAction) {
+    report_totals();
+    report_call(plan::RecordKind::kHostile, {nr, arch, 1});
+    exit_now(0);
+  }
+  count_denial(nr, arch);
+  seccomp_notif_resp response{};
+  response.id = request->id;
+  response.error = -static_cast<std::int32_t>(action == 0 ? EPERM : action);
+  (void)sys(__NR_ioctl, context.listener, SECCOMP_IOCTL_NOTIF_SEND, &response);  // ENOENT: as above
+}
+
+// Everything that has ended; true when the payload itself did, with its status.
+bool reap(const Context& context, int& payload_status) {
+  bool ended = false;
+  for (;;) {
+    int status = 0;
+    const Word pid = sys(__NR_wait4, -1, &status, kWaitNoHang | kWaitAll, nullptr);
+    if (pid <= 0) return ended;
+    if (pid == context.payload_pid) {
+      payload_status = status;
+      ended = true;
+    }
+  }
+}
+
+[[noreturn]] void finish(Context& context, int payload_status) {
+  report_totals();
+  report_facts(context);
+  plan::Record record;
+  record.kind = plan::RecordKind::kEnded;
+  record.status = payload_status;
+  report(record);
+  exit_now(0);
+}
+
+void close_unneeded() {
+  for (int fd = plan::kSlotStdin; fd <= plan::kSlotPlan; ++fd) close_fd(fd);
+  for (int fd = plan::kSlotNetns; fd < plan::kSlotCount; ++fd) close_fd(fd);
+}
+
+}  // namespace
+
+void serve(Context& context) {
+  close_unneeded();
+  const std::uint64_t child_ended = std::uint64_t{1} << (kSigchld - 1);
+  const int signals = static_cast<int>(sys(__NR_signalfd4, -1, &child_ended, sizeof child_ended,
+                                           kOpenCloexec | kOpenNonblock));
+  if (signals < 0) exit_now(1);
+  PollFd fds[] = {{plan::kSlotLifeline, kPollIn, 0}, {signals, kPollIn, 0},
+                  {context.listener, kPollIn, 0}};
+  int payload_status = 0;
+  // A payload that ended before the signalfd existed left its SIGCHLD pending: it is read below.
+  for (;;) {
+    const Word ready = sys(__NR_ppoll, fds, 3, nullptr, nullptr, 8);
+    if (ready == -EINTR) continue;
+    if (ready < 0) exit_now(1);
+    if (fds[0].revents != 0) exit_now(0);
+    // Before the reaping: a call that was notified before its caller's end is still counted.
+    if ((fds[2].revents & kPollIn) != 0) answer(context);
+    else if (fds[2].revents != 0) fds[2].fd = -1;  // POLLHUP: nobody is left under the filter
+    if (fds[1].revents != 0) {
+      unsigned char information[128];
+      (void)sys(__NR_read, signals, information, sizeof information);
+      if (reap(context, payload_status)) finish(context, payload_status);
+    }
+  }
+}
+
+}  // namespace sbx::child

@@ -1,0 +1,214 @@
+// Steps of pid 1 that mount into the root: sized tmpfs, /dev, /proc and its masks. In walking order.
+#include <asm-generic/errno.h>
+#include <linux/mount.h>
+
+#include "runtime/child/context.h"
+#include "runtime/child/kernel.h"
+
+namespace sbx::child {
+namespace {
+
+// Attaches a detached mount at a real directory (or file) beneath the root and closes it.
+Word attach_beneath(Context& context, int mount, const char* path, int flags) {
+  const int target = static_cast<int>(open_beneath(context.root, path, kOpenPath | flags, 0));
+  const Word result = target < 0 ? target : attach_mount(mount, target);
+  if (target >= 0) close_fd(target);
+  return result;
+}
+
+Word mount_one_tmpfs(Context& context, const plan::FlatTmpfs& tmpfs) {
+  int mount = plan::kSlotOutput;
+  if (tmpfs.passed == 0) {
+    const char* uid = tmpfs.uid.size != 0 ? context.text(tmpfs.uid) : nullptr;
+    mount = static_cast<int>(make_tmpfs(context.text(tmpfs.size), context.text(tmpfs.inodes),
+                                        context.text(tmpfs.mode), uid,
+                                        tmpfs.noexec != 0 ? MOUNT_ATTR_NOEXEC : 0U));
+    if (mount < 0) return mount;
+  }
+  const Word result = attach_beneath(context, mount, context.text(tmpfs.target), kOpenDirectory);
+  close_fd(mount);
+  return result;
+}
+
+Word add_device(Context& context, int dev, const plan::FlatBind& device) {
+  const char* name = context.text(device.target);
+  const int made = static_cast<int>(
+      open_beneath(dev, name, kOpenCreate | kOpenExclusive | kOpenReadOnly, 0666));
+  if (made < 0) return made;
+  close_fd(made);
+  const int node = static_cast<int>(clone_mount(kAtFdcwd, context.text(device.source), false));
+  if (node < 0) return node;
+  Word result = set_mount_attributes(node, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
+  if (result == 0) {
+    const int target = static_cast<int>(open_beneath(dev, name, kOpenPath, 0));
+    result = target < 0 ? target : attach_mount(node, target);
+    if (target >= 0) close_fd(target);
+  }
+  close_fd(node);
+  return result;
+}
+
+Word add_device_links(int dev) {
+  constexpr struct {
+    const char* target;
+    const char* name;
+  } kLinks[] = {{"/proc/self/fd", "fd"},
+                {"/proc/self/fd/0", "stdin"},
+                {"/proc/self/fd/1", "stdout"},
+                {"/proc/self/fd/2", "stderr"}};
+  for (const auto& link : kLinks) {
+    if (const Word result = sys(__NR_symlinkat, link.target, dev, link.name); result < 0) {
+      return result;
+    }
+  }
+  return sys(__NR_mkdirat, dev, "shm", 01777);
+}
+
+Word mask_with_file(const char* path, const char* source) {
+  const int target = static_cast<int>(sys(__NR_openat, kAtFdcwd, path,
+                                          kOpenPath | kOpenNofollow | kOpenCloexec, 0));
+  if (target < 0) return target == -ENOENT ? 0 : target;  // this kernel does not have the file
+  const int mask = static_cast<int>(clone_mount(kAtFdcwd, source, false));
+  // Read-only: where payload and init share their uid, only this keeps the mask's file as it is.
+  Word result = mask < 0 ? mask : set_mount_attributes(mask, MOUNT_ATTR_RDONLY, false);
+  if (result == 0) result = attach_mount(mask, target);
+  if (mask >= 0) close_fd(mask);
+  close_fd(target);
+  return result;
+}
+
+Word mask_with_directory(const char* path) {
+  const int target = static_cast<int>(sys(__NR_openat, kAtFdcwd, path,
+                                          kOpenPath | kOpenNofollow | kOpenCloexec, 0));
+  if (target < 0) return target == -ENOENT ? 0 : target;
+  const int empty = static_cast<int>(
+      make_tmpfs("4k", "2", "0555", nullptr, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC));
+  const Word result = empty < 0 ? empty : attach_mount(empty, target);
+  if (empty >= 0) close_fd(empty);
+  close_fd(target);
+  return result;
+}
+
+// A file with other content: written to a tmpfs of its own, which then lies over the path alone.
+Word mask_with_content(Context& context, const plan::FlatMask& mask) {
+  const int holder = static_cast<int>(make_tmpfs("64k", "4", "0755", nullptr, MOUNT_ATTR_NOEXEC));
+  if (holder < 0) return holder;
+  const int file = static_cast<int>(
+      open_beneath(holder, "content", kOpenCreate | kOpenExclusive | kOpenWriteOnly, 0444));
+  Word result = file < 0 ? file : write_checked(file, context.text(mask.content), mask.content.size);
+  if (file >= 0) close_fd(file);
+  // A detached mount cannot be cloned in part before Linux 6.15, so it is attached, cloned, and left
+  // below /dev/shm's mount point only until the step ends.
+  const int stage =
+      static_cast<int>(sys(__NR_openat, kAtFdcwd, "/dev/shm", kOpenPath | kOpenCloexec, 0));
+  if (result == 0) result = stage < 0 ? stage : attach_mount(holder, stage);
+  if (result == 0) {
+    result = mask_with_file(context.text(mask.path), "/dev/shm/content");
+    const Word gone = sys(__NR_umount2, "/dev/shm", kMountDetach);
+    if (result == 0) result = gone;
+  }
+  if (stage >= 0) close_fd(stage);
+  close_fd(holder);
+  return result;
+}
+
+// Directories and links that a program finds made in its writable mounts (a font cache made ahead).
+Word make_seeds(Context& context) {
+  const plan::FlatPlan& plan = *context.plan;
+  const Word id = plan.payload_id;
+  for (std::uint32_t i = 0; i < plan.seed_directory_count; ++i) {
+    const char* path = context.text(plan.seed_directories[i]);
+    Word result = sys(__NR_mkdirat, context.root, path, 0755);
+    if (result == 0) result = sys(__NR_fchownat, context.root, path, id, id, kAtSymlinkNofollow);
+    if (result < 0) return result;
+  }
+  for (std::uint32_t i = 0; i < plan.seed_count; ++i) {
+    const char* link = context.text(plan.seeds[i].link);
+    Word result = sys(__NR_symlinkat, context.text(plan.seeds[i].target), context.root, link);
+    if (result == 0) result = sys(__NR_fchownat, context.root, link, id, id, kAtSymlinkNofollow);
+    if (result < 0) return result;
+  }
+  return 0;
+}
+
+}  // namespace
+
+Word mount_tmpfs(Context& context) {
+  for (std::uint32_t i = 0; i < context.plan->tmpfs_count; ++i) {
+    const Word result = mount_one_tmpfs(context, context.plan->tmpfs[i]);
+    if (result < 0) return result;
+  }
+  return make_seeds(context);
+}
+
+// While the host's nodes still have paths. Device nodes cannot be made in a user namespace; these are
+// binds of the host's, on a tmpfs that is read-only afterwards. /dev/shm is a mount of its own.
+Word make_devices(Context& context) {
+  const int dev = static_cast<int>(make_tmpfs("64k", "32", "0755", nullptr, MOUNT_ATTR_NOEXEC));
+  if (dev < 0) return dev;
+  Word result = attach_beneath(context, dev, "dev", kOpenDirectory);
+  for (std::uint32_t i = 0; result == 0 && i < context.plan->device_count; ++i) {
+    result = add_device(context, dev, context.plan->devices[i]);
+  }
+  if (result == 0) result = add_device_links(dev);
+  if (result == 0) {
+    result = set_mount_attributes(
+        dev, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
+  }
+  close_fd(dev);
+  if (result < 0) return result;
+  const plan::FlatTmpfs& shm = context.plan->shm;
+  return shm.target.size != 0 ? mount_one_tmpfs(context, shm) : 0;
+}
+
+// The run's own proc: shows this pid namespace alone, and of it only the reader's own processes.
+Word mount_proc(Context& context) {
+  const int filesystem = static_cast<int>(sys(__NR_fsopen, "proc", FSOPEN_CLOEXEC));
+  if (filesystem < 0) return filesystem;
+  Word result = sys(__NR_fsconfig, filesystem, FSCONFIG_SET_STRING, "hidepid", "invisible", 0);
+  if (result == 0) {
+    result = sys(__NR_fsconfig, filesystem, FSCONFIG_CMD_CREATE, nullptr, nullptr, 0);
+  }
+  if (result == 0) {
+    result = sys(__NR_fsmount, filesystem, FSMOUNT_CLOEXEC,
+                 MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV | MOUNT_ATTR_NOEXEC);
+  }
+  close_fd(filesystem);
+  if (result < 0) return result;
+  const int mount = static_cast<int>(result);
+  result = attach_beneath(context, mount, "proc", kOpenDirectory);
+  close_fd(mount);
+  return result;
+}
+
+// After the pivot. The writable view goes to the payload's own steps (id maps) and to init's facts; it
+// is a clone outside any path, closed before exec.
+Word make_proc_read_only(Context& context) {
+  const int view = static_cast<int>(clone_mount(kAtFdcwd, "/proc", false));
+  if (view < 0) return view;
+  context.proc = view;
+  const int mount =
+      static_cast<int>(sys(__NR_openat, kAtFdcwd, "/proc", kOpenPath | kOpenCloexec, 0));
+  if (mount < 0) return mount;
+  const Word result = set_mount_attributes(mount, MOUNT_ATTR_RDONLY, false);
+  close_fd(mount);
+  return result;
+}
+
+// Host-wide files of /proc that tell about the machine or its users.
+Word mask_proc(Context& context) {
+  for (std::uint32_t i = 0; i < context.plan->mask_count; ++i) {
+    const plan::FlatMask& mask = context.plan->masks[i];
+    const char* path = context.text(mask.path);
+    Word result = 0;
+    switch (mask.kind) {
+      case plan::MaskKind::kFile: result = mask_with_file(path, "/dev/null"); break;
+      case plan::MaskKind::kDirectory: result = mask_with_directory(path); break;
+      case plan::MaskKind::kContent: result = mask_with_content(context, mask); break;
+    }
+    if (result < 0) return result;
+  }
+  return 0;
+}
+
+}  // namespace sbx::child

@@ -1,0 +1,162 @@
+#include "runtime/plan/host_facts.h"
+
+#include <pwd.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/sysinfo.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <memory>
+#include <optional>
+#include <string_view>
+
+#include "runtime/base/sys.h"
+
+namespace sbx::plan {
+namespace {
+
+constexpr std::uint32_t kRangeSize = 65536;
+constexpr std::size_t kMaxIdFile = 4 * 1024 * 1024;
+
+struct SubRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
+// The caller's login name from /etc/passwd. Not getpwuid: the program is static, without NSS; a user
+// from elsewhere can be listed in /etc/subuid by number.
+std::string login_name(uid_t uid) {
+  const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/etc/passwd", "re"), std::fclose);
+  if (!file) return {};
+  while (const passwd* entry = ::fgetpwent(file.get())) {
+    if (entry->pw_uid == uid) return entry->pw_name;
+  }
+  return {};
+}
+
+std::string_view next_field(std::string_view& line) {
+  const std::size_t colon = line.find(':');
+  const std::string_view field = line.substr(0, colon);
+  line.remove_prefix(colon == std::string_view::npos ? line.size() : colon + 1);
+  return field;
+}
+
+std::optional<std::uint32_t> number(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// The first range of subuid(5) that belongs to the user, by name or by number.
+std::optional<SubRange> subordinate_range(const std::string& path, const std::string& name,
+                                          uid_t uid) {
+  const auto text = sys::read_file(path, kMaxIdFile);
+  if (!text) return std::nullopt;
+  std::string_view rest = *text;
+  while (!rest.empty()) {
+    const std::size_t newline = rest.find('\n');
+    std::string_view line = rest.substr(0, newline);
+    rest.remove_prefix(newline == std::string_view::npos ? rest.size() : newline + 1);
+    const std::string_view owner = next_field(line);
+    if (owner != std::to_string(uid) && (name.empty() || owner != name)) continue;
+    const auto first = number(next_field(line));
+    const auto count = number(next_field(line));
+    if (first && count && *count > 0) return SubRange{*first, *count};
+  }
+  return std::nullopt;
+}
+
+bool no_new_privs_set() {
+  const auto status = sys::read_file("/proc/self/status", 64 * 1024);
+  return status && status->find("NoNewPrivs:\t1") != std::string::npos;
+}
+
+void choose_user_ids(HostFacts& facts) {
+  facts.ids = IdMode::kSingle;
+  facts.id_count = 1;
+  const std::string name = login_name(facts.host_uid);
+  const auto uids = subordinate_range("/etc/subuid", name, facts.host_uid);
+  const auto gids = subordinate_range("/etc/subgid", name, facts.host_uid);
+  if (!uids || !gids) {
+    facts.id_detail = "no subordinate ids in /etc/subuid and /etc/subgid";
+    return;
+  }
+  if (::access("/usr/bin/newuidmap", X_OK) != 0 || ::access("/usr/bin/newgidmap", X_OK) != 0) {
+    facts.id_detail = "newuidmap is missing (package uidmap)";
+    return;
+  }
+  if (no_new_privs_set()) {
+    facts.id_detail = "newuidmap cannot work under no_new_privs";
+    return;
+  }
+  facts.ids = IdMode::kSubordinate;
+  facts.sub_uid = uids->first;
+  facts.sub_gid = gids->first;
+  facts.id_count = 1 + std::min({uids->count, gids->count, kRangeSize - 1});
+  facts.id_detail = "subordinate ids";
+}
+
+policy::LayerMask missing_namespaces() {
+  constexpr struct {
+    const char* path;
+    policy::Layer layer;
+  } kNamespaces[] = {
+      {"/proc/self/ns/user", policy::Layer::kUserNamespace},
+      {"/proc/self/ns/pid", policy::Layer::kPidNamespace},
+      {"/proc/self/ns/mnt", policy::Layer::kMountNamespace},
+      {"/proc/self/ns/net", policy::Layer::kNetNamespace},
+      {"/proc/self/ns/ipc", policy::Layer::kIpcNamespace},
+      {"/proc/self/ns/uts", policy::Layer::kUtsNamespace},
+      {"/proc/self/ns/cgroup", policy::Layer::kCgroupNamespace},
+      {"/proc/self/ns/time", policy::Layer::kTimeNamespace},
+  };
+  policy::LayerMask missing = 0;
+  for (const auto& entry : kNamespaces) {
+    if (::access(entry.path, F_OK) != 0) missing |= policy::layer_bit(entry.layer);
+  }
+  return missing;
+}
+
+std::uint32_t usable_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return static_cast<std::uint32_t>(CPU_COUNT(&set));
+}
+
+std::uint64_t hard_limit(__rlimit_resource_t resource) {
+  rlimit limit{};
+  return ::getrlimit(resource, &limit) == 0 ? limit.rlim_max : 0;
+}
+
+}  // namespace
+
+HostFacts read_host_facts(const policy::RuntimeConfig& config) {
+  HostFacts facts;
+  facts.root = ::geteuid() == 0;
+  if (facts.root) {
+    facts.ids = IdMode::kRange;
+    facts.id_count = kRangeSize;
+    facts.host_uid = facts.host_gid = config.uid_base;
+    facts.id_detail = "range of 65536 from " + std::to_string(config.uid_base);
+  } else {
+    facts.host_uid = ::geteuid();
+    facts.host_gid = ::getegid();
+    choose_user_ids(facts);
+  }
+  facts.cpus = usable_cpus();
+  struct sysinfo info{};
+  if (::sysinfo(&info) == 0) facts.memory = info.totalram * std::uint64_t{info.mem_unit};
+  facts.hard_nofile = hard_limit(RLIMIT_NOFILE);
+  facts.hard_fsize = hard_limit(RLIMIT_FSIZE);
+  facts.hard_memlock = hard_limit(RLIMIT_MEMLOCK);
+  facts.hard_msgqueue = hard_limit(RLIMIT_MSGQUEUE);
+  facts.missing = missing_namespaces();
+  return facts;
+}
+
+}  // namespace sbx::plan

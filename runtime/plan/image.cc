@@ -1,0 +1,99 @@
+#include "runtime/plan/image.h"
+
+#include <dirent.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/sys.h"
+
+namespace sbx::plan {
+namespace {
+
+constexpr std::size_t kMaxManifest = 4 * 1024 * 1024;
+constexpr const char* kBuildFix = "build it: ./scripts/image (or give --rootfs host)";
+
+bool valid_name(const std::string& name) {
+  if (name.empty() || name.size() > 64 || name.front() == '.') return false;
+  return std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
+  });
+}
+
+std::string link_target(const std::string& path) {
+  std::string target(256, '\0');
+  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
+  target.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
+  return target;
+}
+
+std::vector<std::string> file_names(const std::string& directory) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(directory.c_str()), ::closedir);
+  if (!dir) return names;
+  while (const dirent* entry = ::readdir(dir.get())) {
+    if (entry->d_type == DT_REG) names.emplace_back(entry->d_name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+std::vector<std::string> image_directories(const policy::RuntimeConfig& config) {
+  if (!config.image_dir.empty()) return {config.image_dir};
+  std::vector<std::string> directories{"/var/lib/sbx/images"};
+  const char* data = std::getenv("XDG_DATA_HOME");
+  const char* home = std::getenv("HOME");
+  if (data != nullptr && *data == '/') {
+    directories.push_back(std::string(data) + "/sbx/images");
+  } else if (home != nullptr && *home == '/') {
+    directories.push_back(std::string(home) + "/.local/share/sbx/images");
+  }
+  return directories;
+}
+
+Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& config) {
+  Image image;
+  image.name = name;
+  if (name == "host") return image;
+  if (!valid_name(name)) {
+    return invalid("rootfs '" + name + "' is not an image name",
+                   "use a name such as 'default', or 'host'");
+  }
+  std::string searched;
+  for (const std::string& directory : image_directories(config)) {
+    const std::string base = directory + "/" + name;
+    searched += (searched.empty() ? "" : ", ") + base;
+    // The generation is fixed now: a rebuild may switch `current` while this run goes on.
+    const std::string generation = link_target(base + "/current");
+    if (generation.empty() || generation.find('/') != std::string::npos) continue;
+    image.digest = generation;
+    image.directory = base + "/" + generation;
+    image.rootfs = image.directory + "/rootfs";
+    if (::access(image.rootfs.c_str(), X_OK) != 0) continue;
+    image.matplotlib_seed = file_names(image.rootfs + "/opt/sbx/matplotlib");
+    return image;
+  }
+  return host_lacks("find_image", 0, "no image '" + name + "' in " + searched, kBuildFix);
+}
+
+std::vector<std::string> image_packages(const Image& image, const std::string& key) {
+  std::vector<std::string> packages;
+  if (image.is_host()) return packages;
+  const auto text = sys::read_file(image.directory + "/manifest.json", kMaxManifest);
+  if (!text) return packages;
+  const auto manifest = nlohmann::json::parse(*text, nullptr, false);
+  if (!manifest.is_object() || !manifest.contains("packages")) return packages;
+  const auto& all = manifest["packages"];
+  if (!all.is_object() || !all.contains(key) || !all[key].is_object()) return packages;
+  for (const auto& [package, version] : all[key].items()) {
+    packages.push_back(version.is_string() ? package + " " + version.get<std::string>() : package);
+  }
+  return packages;
+}
+
+}  // namespace sbx::plan

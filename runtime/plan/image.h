@@ -1,0 +1,32 @@
+// Finding a root filesystem image, and what its manifest says. Stage: plan.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/policy/config.h"
+
+namespace sbx::plan {
+
+struct Image {
+  std::string name;       // "default", or "host" for the host's own /usr
+  std::string digest;     // SHA-256 of the image's file list; "" for host
+  std::string rootfs;     // absolute path of the tree; "" for host
+  std::string directory;  // holds rootfs/ and manifest.json; "" for host
+  // Files below /opt/sbx/matplotlib: a font cache made ahead, linked into the writable config directory.
+  std::vector<std::string> matplotlib_seed;
+
+  [[nodiscard]] bool is_host() const { return rootfs.empty(); }
+};
+
+// Where images are looked for, in order (contract.md, Images).
+[[nodiscard]] std::vector<std::string> image_directories(const policy::RuntimeConfig& config);
+
+// kHost, with the command that builds it, when there is none; kInvalid for a name that is no name.
+[[nodiscard]] Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& config);
+
+// Names (with versions) that the manifest lists for a language's key ("python"). Empty for host.
+[[nodiscard]] std::vector<std::string> image_packages(const Image& image, const std::string& key);
+
+}  // namespace sbx::plan

@@ -1,0 +1,120 @@
+#include "runtime/plan/plan.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/plan/layout.h"
+
+namespace sbx::plan {
+namespace {
+
+// An interpreter needs some memory beyond its inputs; less than this cannot start anything.
+constexpr std::uint64_t kLeastRoom = 2 * policy::kMiB;
+
+Result<const policy::Language*> language_of(const Request& request) {
+  const bool has_language = !request.language.empty();
+  if (has_language == !request.argv.empty()) {
+    return invalid("give either a language with code, or a command to run");
+  }
+  if (!has_language) return static_cast<const policy::Language*>(nullptr);
+  if (const policy::Language* language = policy::find_language(request.language)) return language;
+  std::string known;
+  for (const policy::Language& language : policy::languages()) {
+    known += (known.empty() ? "" : ", ") + language.name;
+  }
+  return invalid("unknown language '" + request.language + "'", "known languages: " + known);
+}
+
+Result<void> check_name(const std::string& name) {
+  if (name.empty() || name == "." || name == ".." || name.size() > 255 ||
+      name.find('/') != std::string::npos || name.find('\0') != std::string::npos) {
+    return invalid("input name '" + name + "' is not one path component",
+                   "give a name without '/': --input PATH:NAME");
+  }
+  return {};
+}
+
+Result<void> plan_inputs(Plan& plan, const Request& request) {
+  const policy::Limits& limits = plan.policy.limits;
+  std::uint64_t bytes = 0;
+  std::set<std::string> names;
+  // /code is there only for a language; /input stands behind it.
+  const std::uint32_t mount = plan.language.empty() ? kCodeMount : kCodeMount + 1;
+  for (const InputFile& file : request.files) {
+    SBX_TRY(check_name(file.name));
+    if (!names.insert(file.name).second) return invalid("two inputs are named '" + file.name + "'");
+    bytes += file.content.size();
+    plan.fill.push_back({.tmpfs = mount, .mode = 0555, .path = file.name, .content = file.content});
+  }
+  if (bytes > limits.input) {
+    return invalid("inputs of " + policy::size_text(bytes) + " are over the input limit of " +
+                   policy::size_text(limits.input));
+  }
+  if (request.files.size() + 1 > limits.input_inodes) {
+    return invalid(std::to_string(request.files.size()) + " inputs are over input_inodes (" +
+                   std::to_string(limits.input_inodes) + ")");
+  }
+  const std::uint64_t resident = bytes + request.code.size();
+  if (resident + kLeastRoom > limits.memory) {
+    return invalid("inputs and code of " + policy::size_text(resident) +
+                       " leave no room in the memory limit of " + policy::size_text(limits.memory),
+                   "raise --memory: files given to a run count in it");
+  }
+  return {};
+}
+
+Result<void> plan_rlimits(Plan& plan, const HostFacts& host) {
+  const policy::Limits& limits = plan.policy.limits;
+  if (limits.nofile > host.hard_nofile) {
+    return invalid("nofile " + std::to_string(limits.nofile) + " is above this host's hard limit " +
+                   std::to_string(host.hard_nofile));
+  }
+  if (limits.fsize > host.hard_fsize) {
+    return invalid("fsize " + policy::size_text(limits.fsize) + " is above this host's hard limit " +
+                   policy::size_text(host.hard_fsize));
+  }
+  plan.rlimits = {
+      // 1, not 0: a piped core_pattern ignores 0 and would run the host's handler on our payload.
+      {RLIMIT_CORE, "core", 1},
+      {RLIMIT_NOFILE, "nofile", limits.nofile},
+      {RLIMIT_FSIZE, "fsize", limits.fsize},
+      {RLIMIT_MEMLOCK, "memlock", std::min<std::uint64_t>(64 * policy::kKiB, host.hard_memlock)},
+      {RLIMIT_MSGQUEUE, "msgqueue", std::min<std::uint64_t>(800 * policy::kKiB, host.hard_msgqueue)},
+  };
+  return {};
+}
+
+}  // namespace
+
+Result<Plan> make_plan(const policy::Policy& policy, const Request& request,
+                       const HostFacts& host) {
+  SBX_ASSIGN(const policy::Language* language, language_of(request));
+  if (request.code.size() > policy::kMaxCodeBytes) {
+    return invalid("code of " + policy::size_text(request.code.size()) + " is over the limit of " +
+                   policy::size_text(policy::kMaxCodeBytes));
+  }
+  Plan plan;
+  plan.policy = policy;
+  plan.language = language != nullptr ? language->name : "";
+  plan.image = host.image;
+  plan.ids = host.ids;
+  plan.id_count = host.id_count;
+  plan.host_uid = host.host_uid;
+  plan.host_cpus = host.cpus;
+  plan.visible_cpus = std::clamp((policy.limits.cpus_milli + 999) / 1000, 1U, host.cpus);
+  plan.net_namespace = policy.limits.network == policy::NetworkMode::kNone;
+  if (language != nullptr) {
+    plan.fill.push_back({.tmpfs = kCodeMount, .path = language->file, .content = request.code});
+  }
+  SBX_TRY(plan_inputs(plan, request));
+  plan_filesystem(plan, language != nullptr, !request.files.empty());
+  SBX_TRY(plan_program(plan, language, request));
+  SBX_TRY(plan_environment(plan, language, request));
+  SBX_TRY(plan_rlimits(plan, host));
+  SBX_TRY(plan_layers(plan, host));
+  return plan;
+}
+
+}  // namespace sbx::plan

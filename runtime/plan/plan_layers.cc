@@ -1,0 +1,110 @@
+// Which layers a plan will hold, and what follows from those it will not.
+#include <string_view>
+
+#include "runtime/plan/layout.h"
+
+namespace sbx::plan {
+namespace {
+
+using policy::Layer;
+using policy::LayerReport;
+using policy::LayerState;
+
+LayerReport cgroup_layer(const HostFacts& host) {
+  if (host.cgroup_detail.empty()) return {"cgroup", LayerState::kMissing, "no cgroup"};
+  const LayerState state = host.swap_controlled ? LayerState::kHeld : LayerState::kDegraded;
+  return {"cgroup", state,
+          host.cgroup_detail + (host.swap_controlled ? "" : "; swap is not limited")};
+}
+
+LayerReport cpuset_layer(const Plan& plan) {
+  if (plan.visible_cpus >= plan.host_cpus) {
+    return {"cpuset", LayerState::kHeld, "all CPUs are allowed"};
+  }
+  return {"cpuset", LayerState::kDegraded, "by affinity, which the program can widen"};
+}
+
+LayerReport report_for(Layer layer, const Plan& plan, const HostFacts& host) {
+  LayerReport report{std::string(policy::layer_name(layer)), LayerState::kHeld, {}};
+  if ((host.missing & policy::layer_bit(layer)) != 0) {
+    report.state = LayerState::kMissing;
+    report.detail = "this kernel does not have it";
+    return report;
+  }
+  switch (layer) {
+    case Layer::kCgroup: return cgroup_layer(host);
+    case Layer::kCpuset: return cpuset_layer(plan);
+    case Layer::kNetNamespace:
+      if (!plan.net_namespace) {
+        report.state = LayerState::kOff;
+        report.detail =
+            "network is the host's: its loopback services and abstract sockets were reachable";
+      }
+      return report;
+    case Layer::kUidSeparation:
+      if (plan.ids == IdMode::kSingle) report.state = LayerState::kDegraded;
+      report.detail = host.id_detail;
+      return report;
+    case Layer::kRootfs:
+      report.detail = plan.image.is_host() ? "host /usr" : "image " + plan.image.name;
+      return report;
+    case Layer::kSeccomp: report.detail = "profile " + plan.policy.profile; return report;
+    default: return report;
+  }
+}
+
+std::string fix_for(Layer layer) {
+  const std::string allow =
+      "or run without it, knowingly: --allow-missing " + std::string(policy::layer_name(layer));
+  if (layer == Layer::kCgroup) return "see 'sbx-run doctor' for the lines that make one, " + allow;
+  return "use a kernel that has it, " + allow;
+}
+
+StepMask steps_of(policy::LayerMask layers) {
+  StepMask steps = 0;
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(Step::kCount); ++i) {
+    const auto layer = policy::layer_from_name(step_layer(static_cast<Step>(i)));
+    if (layer && (layers & policy::layer_bit(*layer)) != 0) {
+      steps |= step_bit(static_cast<Step>(i));
+    }
+  }
+  return steps;
+}
+
+// Failing, these would leave init in the host's own view: no flag excuses them.
+constexpr StepMask kNeverForgiven = step_bit(Step::kPrivateMounts) | step_bit(Step::kRootfs) |
+                                    step_bit(Step::kHostFiles) | step_bit(Step::kTmpfs) |
+                                    step_bit(Step::kDevices) | step_bit(Step::kPivot) |
+                                    step_bit(Step::kReadOnlyInputs) | step_bit(Step::kIdentity) |
+                                    step_bit(Step::kGroups);
+constexpr policy::LayerMask kNeverMissing = policy::layer_bit(Layer::kMountNamespace) |
+                                            policy::layer_bit(Layer::kPidNamespace) |
+                                            policy::layer_bit(Layer::kRootfs);
+
+}  // namespace
+
+Result<void> plan_layers(Plan& plan, const HostFacts& host) {
+  policy::LayerMask absent = 0;
+  policy::LayerMask optional = 0;
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(Layer::kCount); ++i) {
+    const Layer layer = static_cast<Layer>(i);
+    const policy::LayerMask bit = policy::layer_bit(layer);
+    LayerReport report = report_for(layer, plan, host);
+    const bool allowed = (plan.policy.allow_missing & bit) != 0 && (kNeverMissing & bit) == 0;
+    const bool lacking =
+        report.state == LayerState::kMissing || report.state == LayerState::kDegraded;
+    if (policy::layer_required(layer) && lacking && !allowed) {
+      return host_lacks("layer " + report.name, 0, report.detail, fix_for(layer));
+    }
+    if (report.state == LayerState::kMissing) absent |= bit;
+    if (!policy::layer_required(layer) || allowed) optional |= bit;
+    plan.layers.push_back(std::move(report));
+  }
+  plan.may_fail = steps_of(optional) & ~kNeverForgiven;
+  plan.skip = steps_of(absent) & ~kNeverForgiven;
+  if (!plan.net_namespace) plan.skip |= step_bit(Step::kNetNamespace);
+  if (plan.visible_cpus >= plan.host_cpus) plan.skip |= step_bit(Step::kAffinity);
+  return {};
+}
+
+}  // namespace sbx::plan

@@ -1,0 +1,79 @@
+// RunInFlight: one run from its request to its outcome. Internal to sandbox.cc's library.
+//
+// Owns, in the order of destruction: the supervision (whose end kills), the cgroup, the id, the record.
+// Each is removed only when what depends on it is gone; what cannot be removed is left to the next
+// start's sweep, under the record's name.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/cgroup/driver.h"
+#include "runtime/collect/collection.h"
+#include "runtime/plan/plan.h"
+#include "runtime/sandbox.h"
+#include "runtime/spawn/records.h"
+#include "runtime/supervise/supervision.h"
+
+namespace sbx {
+
+// What a run borrows from its Sandbox, which outlives it.
+struct RunEnvironment {
+  spawn::Spawner* spawner = nullptr;
+  cgroup::Driver* cgroups = nullptr;  // null: allowed to be missing
+  const spawn::RuntimeDirectory* directory = nullptr;
+  const plan::HostFacts* host = nullptr;
+  const policy::Policy* policy = nullptr;
+  plan::StepMask inject = 0;  // tests only
+};
+
+class RunInFlight final : public Run {
+ public:
+  // Stages policy to spawn; nothing is left behind when one fails.
+  [[nodiscard]] static Result<std::unique_ptr<RunInFlight>> start(const RunEnvironment& environment,
+                                                                  plan::Request request,
+                                                                  RunHooks hooks);
+  ~RunInFlight() override;
+
+  [[nodiscard]] const std::vector<pollfd>& interest() override;
+  [[nodiscard]] std::chrono::steady_clock::time_point next_deadline() const override;
+  void step(const std::vector<pollfd>& ready) override;
+  [[nodiscard]] bool done() const override { return phase_ == Phase::kDone; }
+  void cancel() override;
+  [[nodiscard]] collect::Outcome take_outcome() override { return std::move(outcome_); }
+  [[nodiscard]] const std::string& id() const override { return id_; }
+
+ private:
+  enum class Phase { kSupervising, kCollecting, kDone };
+
+  RunInFlight(const RunEnvironment& environment, plan::Request request, RunHooks hooks);
+  [[nodiscard]] Result<void> make_plan();
+  [[nodiscard]] Result<void> acquire();
+  [[nodiscard]] Result<void> spawn();
+  void begin_collection();
+  void step_collection(const std::vector<pollfd>& ready);
+  void finish();
+  void release();
+  [[nodiscard]] collect::Outcome make_outcome();
+
+  RunEnvironment environment_;
+  plan::Request request_;  // the plan's fill entries point into it
+  RunHooks hooks_;
+  std::string id_;
+  plan::Plan plan_;
+  std::optional<spawn::Record> record_;
+  spawn::IdLease lease_;
+  std::unique_ptr<cgroup::CgroupRun> cgroup_;
+  std::unique_ptr<supervise::Supervision> supervision_;
+  std::optional<supervise::Ending> ending_;
+  std::unique_ptr<collect::Collection> collection_;
+  std::optional<Error> collect_failure_;
+  std::chrono::steady_clock::time_point collect_started_, collect_deadline_;
+  Phase phase_ = Phase::kSupervising;
+  std::vector<pollfd> interest_;
+  collect::Outcome outcome_;
+};
+
+}  // namespace sbx

@@ -1,0 +1,162 @@
+#include "runtime/sandbox.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runtime/cgroup/driver.h"
+#include "runtime/plan/plan.h"
+#include "runtime/run.h"
+#include "runtime/spawn/records.h"
+#include "runtime/spawn/spawner.h"
+
+namespace sbx {
+namespace {
+
+// Collection limits cross the spawner as a packet; the stage to the right defines its own type.
+void serve_collection(int directory, int socket, const spawn::CollectRequest& request) {
+  collect::serve_collection(
+      directory, socket,
+      {request.files, request.file_bytes, request.files_bytes, request.file_depth});
+}
+
+spawn::SpawnerOptions spawner_options(const plan::HostFacts& host) {
+  spawn::SpawnerOptions options;
+  options.ids = host.ids;
+  options.id_count = host.id_count;
+  options.host_uid = host.host_uid;
+  options.host_gid = host.host_gid;
+  options.sub_uid = host.sub_uid;
+  options.sub_gid = host.sub_gid;
+  options.collect = serve_collection;
+  return options;
+}
+
+// Payloads that close their stdin must not end us. What the program around us chose is kept.
+void ignore_broken_pipes() {
+  struct sigaction current{};
+  if (::sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) {
+    (void)::signal(SIGPIPE, SIG_IGN);
+  }
+}
+
+bool record_is_dead(std::string_view record, void* directory) {
+  return static_cast<const spawn::RuntimeDirectory*>(directory)->is_dead(record);
+}
+
+int milliseconds_until(std::chrono::steady_clock::time_point deadline) {
+  if (deadline == std::chrono::steady_clock::time_point::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(
+      deadline - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
+}
+
+}  // namespace
+
+struct Sandbox::State {
+  policy::Policy policy;
+  plan::HostFacts host;
+  std::optional<spawn::RuntimeDirectory> directory;
+  std::unique_ptr<cgroup::Driver> cgroups;
+  std::optional<spawn::Record> spawner_record;  // names the spawner's leaf
+  std::optional<spawn::Spawner> spawner;
+  plan::StepMask inject = 0;
+
+  ~State() {
+    spawner.reset();
+    if (cgroups && spawner_record) cgroups->release_spawner(spawner_record->id());
+  }
+
+  [[nodiscard]] Result<void> choose_cgroups(const policy::RuntimeConfig& config);
+  [[nodiscard]] Result<void> start_spawner();
+  [[nodiscard]] RunEnvironment environment() const;
+  void sweep();
+};
+
+Result<void> Sandbox::State::choose_cgroups(const policy::RuntimeConfig& config) {
+  cgroup::DriverOptions options;
+  options.parent = config.cgroup_parent;
+  options.owner_uid = host.host_uid;
+  options.owner_gid = host.host_gid;
+  auto driver = cgroup::choose_driver(options);
+  if (driver) {
+    cgroups = *std::move(driver);
+    host.cgroup_detail = cgroups->detail();
+    host.cgroup_v2 = cgroups->name() == "v2";
+    host.swap_controlled = cgroups->swap_controlled();
+    return {};
+  }
+  const bool allowed =
+      (policy.allow_missing & policy::layer_bit(policy::Layer::kCgroup)) != 0;
+  if (!allowed) return unexpected(std::move(driver).error());
+  return {};
+}
+
+Result<void> Sandbox::State::start_spawner() {
+  SBX_ASSIGN(spawner_record, spawn::Record::create(*directory, spawn::new_run_id()));
+  SBX_ASSIGN(spawner, spawn::Spawner::start(spawner_options(host)));
+  if (!cgroups) return {};
+  return cgroups->adopt_spawner(spawner->pid(), spawner_record->id());
+}
+
+// What dead owners left: their groups first, then the records that name them.
+void Sandbox::State::sweep() {
+  if (cgroups) {
+    const auto swept = cgroups->sweep(record_is_dead, &*directory);
+    if (!swept) return;  // the records stay, for the next start to try again
+  }
+  (void)directory->remove_dead_records();
+}
+
+RunEnvironment Sandbox::State::environment() const {
+  return {const_cast<spawn::Spawner*>(&*spawner), cgroups.get(), &*directory, &host, &policy,
+          inject};
+}
+
+Result<Sandbox> Sandbox::open(SandboxOptions options) {
+  auto state = std::make_unique<State>();
+  state->policy = std::move(options.policy);
+  state->host = plan::read_host_facts(options.config);
+  SBX_TRY(policy::check_ceilings(state->policy.limits, options.config, state->host.memory,
+                                 state->host.cpus));
+  SBX_ASSIGN(state->host.image, plan::find_image(options.rootfs, options.config));
+  SBX_ASSIGN(state->directory, spawn::RuntimeDirectory::open(options.config.runtime_dir));
+  SBX_TRY(state->choose_cgroups(options.config));
+  state->sweep();
+  ignore_broken_pipes();
+  SBX_TRY(state->start_spawner());
+  return Sandbox(std::move(state));
+}
+
+Sandbox::Sandbox(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Sandbox::Sandbox(Sandbox&&) noexcept = default;
+Sandbox& Sandbox::operator=(Sandbox&&) noexcept = default;
+Sandbox::~Sandbox() = default;
+
+Result<std::unique_ptr<Run>> Sandbox::start(const plan::Request& request, RunHooks hooks) {
+  SBX_ASSIGN(std::unique_ptr<Run> run,
+             RunInFlight::start(state_->environment(), request, std::move(hooks)));
+  return run;
+}
+
+Result<collect::Outcome> Sandbox::run(const plan::Request& request, RunHooks hooks) {
+  SBX_ASSIGN(const std::unique_ptr<Run> run, start(request, std::move(hooks)));
+  while (!run->done()) {
+    std::vector<pollfd> fds = run->interest();
+    const int ready = ::poll(fds.data(), fds.size(), milliseconds_until(run->next_deadline()));
+    if (ready < 0 && errno != EINTR) return sys_error("poll");
+    if (ready < 0) {
+      for (pollfd& entry : fds) entry.revents = 0;
+    }
+    run->step(fds);
+  }
+  return run->take_outcome();
+}
+
+Result<std::string> Sandbox::explain(const plan::Request& request) const {
+  SBX_ASSIGN(const plan::Plan plan, plan::make_plan(state_->policy, request, state_->host));
+  return plan::plan_text(plan);
+}
+
+}  // namespace sbx

@@ -1,0 +1,24 @@
+// Empty net namespaces, made ahead. Stage: spawn; runs in the spawner process.
+#pragma once
+
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/base/unique_fd.h"
+
+namespace sbx::spawn {
+
+class NetNamespaces {
+ public:
+  explicit NetNamespaces(std::size_t ready) : target_(ready) {}
+  // One that nobody else has or will get: each serves one run and dies with it.
+  [[nodiscard]] Result<UniqueFd> take();
+  // Makes one more if fewer than wanted are ready; true when there is still something to do.
+  bool refill();
+
+ private:
+  std::size_t target_;
+  std::vector<UniqueFd> ready_;
+};
+
+}  // namespace sbx::spawn

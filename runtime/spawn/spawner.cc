@@ -1,0 +1,119 @@
+#include "runtime/spawn/spawner.h"
+
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/base/sys.h"
+#include "runtime/spawn/id_maps.h"
+#include "runtime/spawn/spawner_process.h"
+
+namespace sbx::spawn {
+namespace {
+
+constexpr const char* kUserNamespaceFix =
+    "allow user namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1, "
+    "kernel.apparmor_restrict_unprivileged_userns=0 ('sbx-run doctor' tells which)";
+
+void reap(pid_t pid) {
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
+// One byte from the spawner, or its errno: 0 means that the step succeeded.
+Result<void> await_step(int socket, const char* operation) {
+  std::int32_t error = 0;
+  std::uint8_t buffer[sizeof error];
+  SBX_ASSIGN(const auto packet, sys::receive_packet(socket, buffer));
+  if (!packet || packet->size != sizeof error) {
+    errno = ECHILD;
+    return sys_error(operation, "the spawner died");
+  }
+  std::memcpy(&error, buffer, sizeof error);
+  if (error == 0) return {};
+  return host_lacks(operation, error, "cannot enter a user namespace", kUserNamespaceFix);
+}
+
+Result<void> set_up(pid_t pid, int socket, const SpawnerOptions& options) {
+  SBX_TRY(await_step(socket, "unshare(CLONE_NEWUSER)"));
+  SBX_TRY(write_outer_maps(pid, options));
+  const std::uint8_t go = 1;
+  SBX_TRY(sys::send_packet(socket, {&go, 1}, {}));
+  return await_step(socket, "spawner set-up");
+}
+
+template <std::size_t N>
+bool copy_text(char (&to)[N], const std::string& from) {
+  if (from.size() >= N) return false;
+  std::memcpy(to, from.c_str(), from.size() + 1);
+  return true;
+}
+
+}  // namespace
+
+Result<Spawner> Spawner::start(const SpawnerOptions& options) {
+  SBX_ASSIGN(auto sockets, sys::seqpacket_pair());
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return sys_error("fork", "spawner");
+  if (pid == 0) {
+    sockets.first.reset();
+    run_spawner(std::move(sockets.second), options, parent);
+  }
+  sockets.second.reset();
+  if (auto ready = set_up(pid, sockets.first.get(), options); !ready) {
+    sockets.first.reset();  // end of file ends the spawner, wherever it stands
+    reap(pid);
+    return unexpected(std::move(ready).error());
+  }
+  return Spawner(pid, std::move(sockets.first));
+}
+
+Spawner::~Spawner() {
+  if (!socket_) return;  // moved from
+  socket_.reset();
+  reap(pid_);
+}
+
+Result<UniqueFd> Spawner::launch(const LaunchRequest& request) {
+  SBX_ASSIGN(auto control, sys::seqpacket_pair());
+  LaunchPacket packet;
+  std::vector<int> fds{control.second.get()};
+  if (request.init_leaf >= 0) {
+    packet.has_init_leaf = 1;
+    fds.push_back(request.init_leaf);
+  }
+  const auto pass = [&](int slot, int fd) {
+    if (fd < 0) return;
+    packet.slots |= 1U << slot;
+    fds.push_back(fd);
+  };
+  // In the order of the slots: the receiver assigns them by the bits alone.
+  pass(plan::kSlotStdin, request.stdin_fd);
+  pass(plan::kSlotStdout, request.stdout_fd);
+  pass(plan::kSlotStderr, request.stderr_fd);
+  pass(plan::kSlotPlan, request.plan);
+  pass(plan::kSlotReport, request.report);
+  pass(plan::kSlotLifeline, request.lifeline);
+  pass(plan::kSlotFill, request.fill);
+  pass(plan::kSlotPayloadLeaf, request.payload_leaf);
+  for (std::size_t i = 0; i < request.join.size(); ++i) {
+    pass(plan::kSlotJoin + static_cast<int>(i), request.join[i]);
+  }
+  packet.net_namespace = request.net_namespace ? 1 : 0;
+  packet.without_namespaces = request.without_namespaces;
+  if (!copy_text(packet.output_size, request.output.size) ||
+      !copy_text(packet.output_inodes, request.output.inodes) ||
+      !copy_text(packet.output_mode, request.output.mode) ||
+      !copy_text(packet.output_uid, request.output.uid)) {
+    return invalid("output limits are too long");
+  }
+  SBX_TRY(sys::send_packet(
+      socket_.get(), {reinterpret_cast<const std::uint8_t*>(&packet), sizeof packet}, fds));
+  return std::move(control.first);
+}
+
+}  // namespace sbx::spawn

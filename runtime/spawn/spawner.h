@@ -1,0 +1,74 @@
+// Spawner: the supervisor's handle on the one process that clones. Stage: spawn.
+//
+// The spawner is forked before any thread or event loop, lives in an outer user namespace and a mount
+// namespace of its own, makes net namespaces and /output mounts, clones sbx-init into its cgroup leaf,
+// reaps it, and forks the collector. The supervisor stays outside: in its user namespace every peer's
+// uid is what it is. Each run has a control socket of its own, so that runs do not wait for each other.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/plan/flat_plan.h"
+#include "runtime/plan/host_facts.h"
+#include "runtime/plan/plan.h"
+#include "runtime/spawn/protocol.h"
+
+namespace sbx::spawn {
+
+// Runs in a process forked by the spawner, in the outer user namespace: serves one collection of the
+// tree below `directory` over `socket`. Set by sandbox.cc (collect stands to the right of spawn).
+using CollectHandler = void (*)(int directory, int socket, const CollectRequest& request);
+
+struct SpawnerOptions {
+  plan::IdMode ids = plan::IdMode::kSingle;
+  std::uint32_t id_count = 1;
+  std::uint32_t host_uid = 0, host_gid = 0;
+  std::uint32_t sub_uid = 0, sub_gid = 0;
+  CollectHandler collect = nullptr;
+  std::uint32_t ready_net_namespaces = 1;  // made ahead
+};
+
+// What one launch needs. Descriptors are borrowed until launch() returns.
+struct LaunchRequest {
+  int plan = -1;               // sealed memfd
+  int stdin_fd = -1, stdout_fd = -1, stderr_fd = -1;
+  int report = -1;             // write end
+  int lifeline = -1;           // read end
+  int fill = -1;               // read end, or -1
+  int init_leaf = -1;          // cgroup v2, or -1
+  int payload_leaf = -1;
+  std::vector<int> join;       // cgroup v1
+  bool net_namespace = true;
+  std::uint64_t without_namespaces = 0;  // CLONE_NEW* flags this kernel lacks (allowed to be missing)
+  plan::CollectedTmpfs output;
+};
+
+class Spawner {
+ public:
+  // Forks. kHost when user namespaces are not to be had, with the fix.
+  [[nodiscard]] static Result<Spawner> start(const SpawnerOptions& options);
+  Spawner(Spawner&&) noexcept = default;
+  Spawner& operator=(Spawner&&) noexcept = default;
+  ~Spawner();
+
+  [[nodiscard]] pid_t pid() const { return pid_; }
+
+  // Sends the request; the answers come over the returned control socket (protocol.h).
+  [[nodiscard]] Result<UniqueFd> launch(const LaunchRequest& request);
+
+ private:
+  Spawner(pid_t pid, UniqueFd socket) : pid_(pid), socket_(std::move(socket)) {}
+  pid_t pid_ = -1;
+  UniqueFd socket_;
+};
+
+}  // namespace sbx::spawn

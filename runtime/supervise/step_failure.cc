@@ -1,0 +1,63 @@
+#include "runtime/supervise/step_failure.h"
+
+#include <cerrno>
+#include <cstring>
+
+namespace sbx::supervise {
+namespace {
+
+constexpr int exit_status(int code) { return code << 8; }
+
+const char* fix_for(const plan::Record& record) {
+  switch (record.step) {
+    case plan::Step::kProc:
+      return "proc cannot be mounted where the caller's own /proc is masked (in a container): run "
+             "outside it, or with an unmasked /proc ('sbx-run doctor' checks)";
+    case plan::Step::kRootfs:
+      return record.error == EACCES ? "make the image and the directories above it readable by all"
+                                    : "rebuild the image: ./scripts/image --force";
+    case plan::Step::kSeccomp:
+      return "seccomp user notification with WAIT_KILLABLE_RECV needs Linux 5.19";
+    case plan::Step::kUserNamespace:
+      return "raise sysctl user.max_user_namespaces";
+    case plan::Step::kFill:
+      return record.error == ENOMEM ? "raise --memory: files given to a run count in it" : "";
+    default: return "";
+  }
+}
+
+}  // namespace
+
+Error step_error(const plan::Record& record) {
+  Error error;
+  error.code = *fix_for(record) != '\0' ? ErrorCode::kHost : ErrorCode::kInternal;
+  error.stage = "child";
+  error.operation = plan::step_name(record.step);
+  error.sys_errno = record.error;
+  error.fix = fix_for(record);
+  return error;
+}
+
+std::optional<int> exec_failure_status(const plan::Record& record) {
+  if (record.step != plan::Step::kExec) return std::nullopt;
+  switch (record.error) {
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP: return exit_status(127);
+    case EACCES:
+    case EPERM:
+    case ENOEXEC:
+    case EISDIR:
+    case ENAMETOOLONG:
+    case E2BIG:
+    case EINVAL:
+    case ELIBBAD: return exit_status(126);
+    default: return std::nullopt;
+  }
+}
+
+std::string exec_failure_text(const std::string& program, const plan::Record& record) {
+  return "sbx: cannot run '" + program + "': " + std::strerror(record.error) + "\n";
+}
+
+}  // namespace sbx::supervise

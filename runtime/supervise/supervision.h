@@ -1,0 +1,89 @@
+// Supervision: watches one child to its end and gathers the facts. Stage: supervise.
+//
+// Runs in the supervisor, outside. A non-blocking object: descriptors to poll, a next deadline, and
+// step(). The only one who kills. Produces an Ending; judges nothing.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/plan/plan.h"
+#include "runtime/spawn/child.h"
+#include "runtime/spawn/protocol.h"
+#include "runtime/supervise/capture.h"
+#include "runtime/supervise/ending.h"
+#include "runtime/supervise/pumps.h"
+
+namespace sbx::supervise {
+
+struct SupervisionOptions {
+  const plan::Plan* plan = nullptr;  // outlives the supervision
+  std::optional<std::string> stdin_text;
+  int stdin_source = -1;  // borrowed
+  int cancel = -1;        // borrowed; readable: cancel
+  Capture::Live on_stdout, on_stderr;
+};
+
+class Supervision {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  Supervision(spawn::Child child, SupervisionOptions options);
+  Supervision(const Supervision&) = delete;
+  Supervision& operator=(const Supervision&) = delete;
+
+  // Descriptors to poll now, and by when to call step() at the latest.
+  void add_interest(std::vector<pollfd>& fds) const;
+  [[nodiscard]] Clock::time_point next_deadline() const;
+  // `ready` holds at least what add_interest added, as poll filled it.
+  void step(const std::vector<pollfd>& ready);
+  void cancel();
+
+  [[nodiscard]] bool ended() const { return phase_ == Phase::kEnded; }
+  // Once, after ended(). The control socket serves the collection.
+  [[nodiscard]] Ending take_ending();
+  [[nodiscard]] UniqueFd take_control() { return std::move(child_.control); }
+  [[nodiscard]] bool output_empty() const { return output_empty_; }
+
+ private:
+  enum class Phase { kLaunching, kRunning, kEnded };
+
+  void take_answers();
+  void take_answer(const spawn::AnswerPacket& answer, std::vector<UniqueFd> fds);
+  void take_records();
+  void take_record(const plan::Record& record);
+  void take_failed_step(const plan::Record& record);
+  void take_information(const plan::Record& record);
+  void drain_output(UniqueFd& pipe, Capture& capture);
+  void check_deadlines();
+  void check_cpu(Clock::time_point now);
+  void on_oom();
+  void kill();
+  void fail(Error error);
+  void finish();
+
+  spawn::Child child_;
+  SupervisionOptions options_;
+  Capture out_;
+  Capture err_;
+  FillPump fill_;
+  StdinPump stdin_;
+  UniqueFd pidfd_;
+  Phase phase_ = Phase::kLaunching;
+  bool killed_ = false;
+  bool kill_wanted_ = false;  // before the pidfd has come
+  bool output_empty_ = true;
+  Clock::time_point wall_deadline_;
+  Clock::time_point next_cpu_check_ = Clock::time_point::max();
+  Clock::time_point kill_deadline_ = Clock::time_point::max();
+  std::string partial_record_;
+  Ending ending_;
+};
+
+}  // namespace sbx::supervise
