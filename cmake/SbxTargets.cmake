@@ -17,12 +17,31 @@ if(SBX_SANITIZE)
   target_link_options(sbx_flags INTERFACE -fsanitize=${SBX_SANITIZE})
 endif()
 
+# The standard headers that nearly every file includes, compiled once. Only a build-time saving: each
+# file still includes what it uses.
+file(WRITE ${CMAKE_BINARY_DIR}/generated/sbx_pch.cc "")
+add_library(sbx_pch STATIC ${CMAKE_BINARY_DIR}/generated/sbx_pch.cc)
+target_link_libraries(sbx_pch PUBLIC sbx_flags)
+target_precompile_headers(sbx_pch PRIVATE
+  <algorithm> <array> <chrono> <cstdint> <cstring> <functional> <memory> <optional> <span> <string>
+  <string_view> <utility> <variant> <vector>)
+
 # sbx_library(name SOURCES … DEPENDS …): a static library of one stage.
 function(sbx_library name)
   cmake_parse_arguments(ARG "" "" "SOURCES;DEPENDS" ${ARGN})
   add_library(${name} STATIC ${ARG_SOURCES})
   target_link_libraries(${name} PUBLIC sbx_flags ${ARG_DEPENDS})
+  target_precompile_headers(${name} REUSE_FROM sbx_pch)
 endfunction()
+
+# Tests get GoogleTest's headers on top, which cost more than all the others.
+find_package(GTest REQUIRED)
+file(WRITE ${CMAKE_BINARY_DIR}/generated/sbx_test_pch.cc "")
+add_library(sbx_test_pch STATIC ${CMAKE_BINARY_DIR}/generated/sbx_test_pch.cc)
+target_link_libraries(sbx_test_pch PUBLIC sbx_flags GTest::gmock GTest::gtest)
+target_precompile_headers(sbx_test_pch PRIVATE
+  <algorithm> <array> <chrono> <cstdint> <cstring> <functional> <memory> <optional> <span> <string>
+  <string_view> <utility> <variant> <vector> <gmock/gmock.h> <gtest/gtest.h>)
 
 # sbx_test(name SOURCES … DEPENDS … [TIMEOUT s] [LABELS …]): one GoogleTest program, one ctest entry.
 function(sbx_test name)
@@ -33,6 +52,9 @@ function(sbx_test name)
   add_executable(${name} ${ARG_SOURCES})
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/tests)
   target_link_libraries(${name} PRIVATE sbx_flags ${ARG_DEPENDS} GTest::gmock GTest::gtest GTest::gtest_main)
+  # glibc's fortified headers warn through a (void) cast; in tests what is ignored is checked otherwise.
+  target_compile_options(${name} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-unused-result>)
+  target_precompile_headers(${name} REUSE_FROM sbx_test_pch)
   add_test(NAME ${name} COMMAND ${name})
   set_tests_properties(${name} PROPERTIES TIMEOUT ${ARG_TIMEOUT} LABELS "${ARG_LABELS}"
     SKIP_REGULAR_EXPRESSION "\\[  SKIPPED \\]")
