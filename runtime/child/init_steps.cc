@@ -88,15 +88,17 @@ Word start_payload(Context& context) {
   return 0;
 }
 
-// After the payload's exec: init needs nothing more than to wait, answer and report. The payload's
-// changes of uid marked our shared memory dumpable, hence "again".
+// After the payload's exec: init needs nothing more than to wait, answer, report, and kill what makes a
+// hostile call. CAP_KILL (in the outer namespace) is for that: the payload has another uid, and init sees
+// no process beyond its own pid namespace. The payload's changes of uid marked our shared memory
+// dumpable, hence "again".
 Word drop_init(Context&) {
   for (int capability = 0; capability <= kLastCapability; ++capability) {
     const Word result = sys(__NR_prctl, PR_CAPBSET_DROP, capability, 0, 0, 0);
     if (result == -EINVAL) break;  // past the last one this kernel knows
     if (result < 0) return result;
   }
-  if (const Word result = drop_capabilities(); result < 0) return result;
+  if (const Word result = keep_capabilities(1U << CAP_KILL); result < 0) return result;
   if (const Word result = sys(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); result < 0) {
     return result;
   }

@@ -58,11 +58,11 @@ Word clone_on_stack(CloneArgs& args, int (*entry)(void*), void* argument) {
 #endif
 }
 
-Word drop_capabilities() {
+Word keep_capabilities(std::uint32_t kept) {
   (void)sys(__NR_prctl, PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0);
   __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
-  const __user_cap_data_struct none[2] = {};
-  return sys(__NR_capset, &header, none);
+  const __user_cap_data_struct sets[2] = {{kept, kept, 0}, {0, 0, 0}};
+  return sys(__NR_capset, &header, sets);
 }
 
 Word write_checked(int fd, const char* bytes, std::size_t size) {

@@ -60,8 +60,9 @@ struct CloneArgs {
 // everything else. Returns the pid or -errno. Not reentrant (one static stack): pid 1 has one payload.
 Word clone_on_stack(CloneArgs& args, int (*entry)(void*), void* argument);
 
-// capset(2) to nothing, ambient set cleared.
-Word drop_capabilities();
+// capset(2) to the set `kept` (bit n: capability n, below 32), permitted and effective; nothing
+// inheritable, ambient set cleared.
+Word keep_capabilities(std::uint32_t kept);
 
 // write(2) of all bytes in one call, else -EIO.
 Word write_checked(int fd, const char* bytes, std::size_t size);

@@ -63,7 +63,7 @@ std::uint16_t action_for(const plan::FlatPlan& plan, std::uint32_t nr, std::uint
   return nr < plan::kActionCount ? plan.actions[nr] : std::uint16_t{ENOSYS};
 }
 
-// One notification. A hostile call is never answered: our exit kills the caller inside it.
+// One notification. A hostile call is never answered: its caller dies inside it.
 void answer(Context& context) {
   // Larger than any kernel's struct seccomp_notif so far (80 bytes); must be zero on entry.
   alignas(8) unsigned char buffer[512] = {};
@@ -75,6 +75,9 @@ void answer(Context& context) {
   const std::uint32_t arch = request->data.arch;
   const std::uint16_t action = action_for(*context.plan, nr, arch);
   if (action == plan::kHostileAction) {
+    // First, and in this order: our exit closes the listener before the kernel kills the namespace, and
+    // a call without a listener returns to its caller, which could go on for a moment.
+    (void)sys(__NR_kill, -1, kSigkill);  // ESRCH: the caller died by itself meanwhile
     report_totals();
     report_call(plan::RecordKind::kHostile, {nr, arch, 1});
     exit_now(0);
@@ -110,15 +113,20 @@ bool reap(const Context& context, int& payload_status) {
   exit_now(0);
 }
 
-void close_unneeded() {
-  for (int fd = plan::kSlotStdin; fd <= plan::kSlotPlan; ++fd) close_fd(fd);
-  for (int fd = plan::kSlotNetns; fd < plan::kSlotCount; ++fd) close_fd(fd);
+// Slots that this run left empty were free numbers: what the steps opened since may have got them.
+void close_unneeded(const Context& context) {
+  for (int fd = plan::kSlotStdin; fd < plan::kSlotCount; ++fd) {
+    const bool needed = fd == plan::kSlotReport || fd == plan::kSlotLifeline ||
+                        fd == context.listener || fd == context.proc ||
+                        fd == context.payload_pidfd;
+    if (!needed) close_fd(fd);
+  }
 }
 
 }  // namespace
 
 void serve(Context& context) {
-  close_unneeded();
+  close_unneeded(context);
   const std::uint64_t child_ended = std::uint64_t{1} << (kSigchld - 1);
   const int signals = static_cast<int>(sys(__NR_signalfd4, -1, &child_ended, sizeof child_ended,
                                            kOpenCloexec | kOpenNonblock));

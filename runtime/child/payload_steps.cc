@@ -107,7 +107,7 @@ Word drop_bounding_set(Context&) {
   return 0;
 }
 
-Word drop_own_capabilities(Context&) { return drop_capabilities(); }
+Word drop_own_capabilities(Context&) { return keep_capabilities(0); }
 
 Word set_rlimits(Context& context) {
   for (std::uint32_t i = 0; i < context.plan->rlimit_count; ++i) {
