@@ -1,7 +1,7 @@
 """Describes a table of measurements by group: prints a summary, saves a chart, a CSV and a spreadsheet.
 
 Run it in a sandbox:
-    sbx-run examples/iris_report.py --input examples/iris.csv --output-dir out
+    sbx-run --input examples/iris.csv --output-dir out examples/iris_report.py
 """
 
 import os
