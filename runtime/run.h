@@ -26,7 +26,7 @@ struct RunEnvironment {
   const spawn::RuntimeDirectory* directory = nullptr;
   const plan::HostFacts* host = nullptr;
   const policy::Policy* policy = nullptr;
-  plan::StepMask inject = 0;  // tests only
+  plan::StepMask inject = 0;  // honoured by the testing sbx-init alone
 };
 
 class RunInFlight final : public Run {

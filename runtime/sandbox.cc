@@ -61,16 +61,17 @@ struct Sandbox::State {
   std::unique_ptr<cgroup::Driver> cgroups;
   std::optional<spawn::Record> spawner_record;  // names the spawner's leaf
   std::optional<spawn::Spawner> spawner;
-  plan::StepMask inject = 0;
 
   ~State() {
     spawner.reset();
     if (cgroups && spawner_record) cgroups->release_spawner(spawner_record->id());
   }
 
+  // Everything that comes before a process: facts, ceilings, image, cgroup driver.
+  [[nodiscard]] Result<void> prepare(SandboxOptions options);
   [[nodiscard]] Result<void> choose_cgroups(const policy::RuntimeConfig& config);
   [[nodiscard]] Result<void> start_spawner();
-  [[nodiscard]] RunEnvironment environment() const;
+  [[nodiscard]] RunEnvironment environment();
   void sweep();
 };
 
@@ -109,24 +110,34 @@ void Sandbox::State::sweep() {
   (void)directory->remove_dead_records();
 }
 
-RunEnvironment Sandbox::State::environment() const {
-  return {const_cast<spawn::Spawner*>(&*spawner), cgroups.get(), &*directory, &host, &policy,
-          inject};
+RunEnvironment Sandbox::State::environment() {
+  return {&*spawner, cgroups.get(), &*directory, &host, &policy};
+}
+
+Result<void> Sandbox::State::prepare(SandboxOptions options) {
+  policy = std::move(options.policy);
+  host = plan::read_host_facts(options.config);
+  SBX_TRY(policy::check_ceilings(policy.limits, options.config, host.memory, host.cpus));
+  SBX_ASSIGN(host.image, plan::find_image(options.rootfs, options.config));
+  return choose_cgroups(options.config);
 }
 
 Result<Sandbox> Sandbox::open(SandboxOptions options) {
   auto state = std::make_unique<State>();
-  state->policy = std::move(options.policy);
-  state->host = plan::read_host_facts(options.config);
-  SBX_TRY(policy::check_ceilings(state->policy.limits, options.config, state->host.memory,
-                                 state->host.cpus));
-  SBX_ASSIGN(state->host.image, plan::find_image(options.rootfs, options.config));
-  SBX_ASSIGN(state->directory, spawn::RuntimeDirectory::open(options.config.runtime_dir));
-  SBX_TRY(state->choose_cgroups(options.config));
+  const std::string runtime_directory = options.config.runtime_dir;
+  SBX_TRY(state->prepare(std::move(options)));
+  SBX_ASSIGN(state->directory, spawn::RuntimeDirectory::open(runtime_directory));
   state->sweep();
   ignore_broken_pipes();
   SBX_TRY(state->start_spawner());
   return Sandbox(std::move(state));
+}
+
+Result<std::string> Sandbox::explain(SandboxOptions options, const plan::Request& request) {
+  State state;
+  SBX_TRY(state.prepare(std::move(options)));
+  SBX_ASSIGN(const plan::Plan plan, plan::make_plan(state.policy, request, state.host));
+  return plan::plan_text(plan);
 }
 
 Sandbox::Sandbox(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -152,11 +163,6 @@ Result<collect::Outcome> Sandbox::run(const plan::Request& request, RunHooks hoo
     run->step(fds);
   }
   return run->take_outcome();
-}
-
-Result<std::string> Sandbox::explain(const plan::Request& request) const {
-  SBX_ASSIGN(const plan::Plan plan, plan::make_plan(state_->policy, request, state_->host));
-  return plan::plan_text(plan);
 }
 
 }  // namespace sbx

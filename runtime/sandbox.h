@@ -75,8 +75,9 @@ class Sandbox {
   [[nodiscard]] Result<collect::Outcome> run(const plan::Request& request, RunHooks hooks = {});
   // The same, driven by the caller's loop.
   [[nodiscard]] Result<std::unique_ptr<Run>> start(const plan::Request& request, RunHooks hooks = {});
-  // The plan in words, without running (sbx-run explain).
-  [[nodiscard]] Result<std::string> explain(const plan::Request& request) const;
+  // The plan in words, without a process (sbx-run explain). Fails as open() and start() would.
+  [[nodiscard]] static Result<std::string> explain(SandboxOptions options,
+                                                   const plan::Request& request);
 
  private:
   struct State;

@@ -27,7 +27,6 @@ inline constexpr int kOpenNofollow = 0400000;
 #endif
 inline constexpr int kAtFdcwd = -100;
 inline constexpr int kAtEmptyPath = 0x1000;
-inline constexpr int kAtSymlinkNofollow = 0x100;
 inline constexpr int kAtRecursive = 0x8000;
 
 inline constexpr unsigned kMountRecursive = 1U << 14;

@@ -112,25 +112,6 @@ Word mask_with_content(Context& context, const plan::FlatMask& mask) {
   return result;
 }
 
-// Directories and links that a program finds made in its writable mounts (a font cache made ahead).
-Word make_seeds(Context& context) {
-  const plan::FlatPlan& plan = *context.plan;
-  const Word id = plan.payload_id;
-  for (std::uint32_t i = 0; i < plan.seed_directory_count; ++i) {
-    const char* path = context.text(plan.seed_directories[i]);
-    Word result = sys(__NR_mkdirat, context.root, path, 0755);
-    if (result == 0) result = sys(__NR_fchownat, context.root, path, id, id, kAtSymlinkNofollow);
-    if (result < 0) return result;
-  }
-  for (std::uint32_t i = 0; i < plan.seed_count; ++i) {
-    const char* link = context.text(plan.seeds[i].link);
-    Word result = sys(__NR_symlinkat, context.text(plan.seeds[i].target), context.root, link);
-    if (result == 0) result = sys(__NR_fchownat, context.root, link, id, id, kAtSymlinkNofollow);
-    if (result < 0) return result;
-  }
-  return 0;
-}
-
 }  // namespace
 
 Word mount_tmpfs(Context& context) {
@@ -138,7 +119,7 @@ Word mount_tmpfs(Context& context) {
     const Word result = mount_one_tmpfs(context, context.plan->tmpfs[i]);
     if (result < 0) return result;
   }
-  return make_seeds(context);
+  return 0;
 }
 
 // While the host's nodes still have paths. Device nodes cannot be made in a user namespace; these are

@@ -96,7 +96,7 @@ Result<Existing> look_at(int parent, const std::string& name) {
 std::string temporary_name() {
   std::array<unsigned char, 8> random{};
   // Does not fail for so few bytes; O_EXCL and linkat guard against a name that exists anyway.
-  (void)::getrandom(random.data(), random.size(), 0);
+  [[maybe_unused]] const ssize_t got = ::getrandom(random.data(), random.size(), 0);
   std::string name = ".sbx-";
   for (const unsigned char byte : random) name += fmt::format("{:02x}", byte);
   return name;

@@ -1,6 +1,4 @@
 // What the payload will see as files: tmpfs mounts, devices, masks, and the host's /usr as a root.
-#include <algorithm>
-
 #include "runtime/plan/layout.h"
 
 namespace sbx::plan {
@@ -95,13 +93,6 @@ void plan_filesystem(Plan& plan, bool has_code, bool has_inputs) {
   }
   plan.writable.emplace_back("/dev/shm");
   if (plan.image.is_host()) plan_host_root(plan);
-  plan.seed_directories = {"/tmp/.matplotlib"};
-  const std::size_t links =
-      std::min<std::size_t>(plan.image.matplotlib_seed.size(), kMaxSymlinks);
-  for (std::size_t i = 0; i < links; ++i) {
-    const std::string& name = plan.image.matplotlib_seed[i];
-    plan.seeds.emplace_back("/tmp/.matplotlib/" + name, "/opt/sbx/matplotlib/" + name);
-  }
 }
 
 }  // namespace sbx::plan

@@ -79,7 +79,6 @@ inline constexpr std::uint32_t kMaxTmpfs = 12;
 inline constexpr std::uint32_t kMaxBinds = 32;
 inline constexpr std::uint32_t kMaxDevices = 8;
 inline constexpr std::uint32_t kMaxSymlinks = 24;
-inline constexpr std::uint32_t kMaxSeedDirectories = 4;
 inline constexpr std::uint32_t kMaxFiles = 16;
 inline constexpr std::uint32_t kMaxMasks = 40;
 inline constexpr std::uint32_t kMaxRlimits = 8;
@@ -109,10 +108,6 @@ struct FlatPlan {
   std::uint32_t symlink_count = 0;
   Span directories[kMaxSymlinks];  // made in the root tmpfs
   std::uint32_t directory_count = 0;
-  FlatSymlink seeds[kMaxSymlinks];  // in mounted tmpfs, owned by the payload
-  std::uint32_t seed_count = 0;
-  Span seed_directories[kMaxSeedDirectories];
-  std::uint32_t seed_directory_count = 0;
   FlatFile files[kMaxFiles];
   std::uint32_t file_count = 0;
   FlatMask masks[kMaxMasks];

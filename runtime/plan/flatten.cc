@@ -111,11 +111,8 @@ Result<void> flatten_files(FlatPlan& flat, Blob& blob, const Plan& plan,
     return FlatSymlink{blob.text(entry.second), blob.text(relative(entry.first))};
   };
   SBX_TRY(fill_table(flat.symlinks, flat.symlink_count, plan.symlinks, "symlinks", link));
-  SBX_TRY(fill_table(flat.seeds, flat.seed_count, plan.seeds, "seeds", link));
   const auto path = [&](const std::string& value) { return blob.text(relative(value)); };
   SBX_TRY(fill_table(flat.directories, flat.directory_count, plan.directories, "directories", path));
-  SBX_TRY(fill_table(flat.seed_directories, flat.seed_directory_count, plan.seed_directories,
-                     "seed directories", path));
   SBX_TRY(fill_table(flat.files, flat.file_count, plan.files, "files", [&](const auto& entry) {
     return FlatFile{blob.text(entry.first), blob.text(entry.second)};
   }));

@@ -1,11 +1,9 @@
 #include "runtime/plan/image.h"
 
-#include <dirent.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
-#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/sys.h"
@@ -14,6 +12,7 @@ namespace sbx::plan {
 namespace {
 
 constexpr std::size_t kMaxManifest = 4 * 1024 * 1024;
+constexpr const char* kMatplotlib = "/opt/sbx/matplotlib";
 constexpr const char* kBuildFix = "build it: ./scripts/image (or give --rootfs host)";
 
 bool valid_name(const std::string& name) {
@@ -28,17 +27,6 @@ std::string link_target(const std::string& path) {
   const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
   target.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
   return target;
-}
-
-std::vector<std::string> file_names(const std::string& directory) {
-  std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> dir(::opendir(directory.c_str()), ::closedir);
-  if (!dir) return names;
-  while (const dirent* entry = ::readdir(dir.get())) {
-    if (entry->d_type == DT_REG) names.emplace_back(entry->d_name);
-  }
-  std::sort(names.begin(), names.end());
-  return names;
 }
 
 }  // namespace
@@ -75,7 +63,9 @@ Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& c
     image.directory = base + "/" + generation;
     image.rootfs = image.directory + "/rootfs";
     if (::access(image.rootfs.c_str(), X_OK) != 0) continue;
-    image.matplotlib_seed = file_names(image.rootfs + "/opt/sbx/matplotlib");
+    if (::access((image.rootfs + kMatplotlib).c_str(), X_OK) == 0) {
+      image.matplotlib_directory = kMatplotlib;
+    }
     return image;
   }
   return host_lacks("find_image", 0, "no image '" + name + "' in " + searched, kBuildFix);

@@ -14,8 +14,9 @@ struct Image {
   std::string digest;     // SHA-256 of the image's file list; "" for host
   std::string rootfs;     // absolute path of the tree; "" for host
   std::string directory;  // holds rootfs/ and manifest.json; "" for host
-  // Files below /opt/sbx/matplotlib: a font cache made ahead, linked into the writable config directory.
-  std::vector<std::string> matplotlib_seed;
+  // Inside, matplotlib's directory with a font cache made ahead; a rootfs without one gets a writable
+  // directory, where the cache is made at the first import.
+  std::string matplotlib_directory = "/tmp/.matplotlib";
 
   [[nodiscard]] bool is_host() const { return rootfs.empty(); }
 };

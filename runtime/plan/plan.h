@@ -75,8 +75,6 @@ struct Plan {
   std::vector<std::pair<std::string, std::string>> files;     // {path, content}
   std::vector<HostBind> binds;
   std::vector<std::string> devices;
-  std::vector<std::pair<std::string, std::string>> seeds;  // links in /tmp, made before the payload
-  std::vector<std::string> seed_directories;
   std::vector<Mask> masks;
   std::vector<FillEntry> fill;
   std::vector<Rlimit> rlimits;

@@ -40,7 +40,7 @@ Variables fixed_environment(const Plan& plan) {
       {"PYTHONDONTWRITEBYTECODE", "1"},
       {"PYTHONNOUSERSITE", "1"},
       {"MPLBACKEND", "Agg"},
-      {"MPLCONFIGDIR", "/tmp/.matplotlib"},
+      {"MPLCONFIGDIR", plan.image.matplotlib_directory},
       {"OMP_NUM_THREADS", threads},
       {"OPENBLAS_NUM_THREADS", threads},
       {"MKL_NUM_THREADS", threads},

@@ -60,7 +60,7 @@ TEST(Outcome, IsComposedFromTheEndingAndItsContext) {
   Ending ending = successful();
   ending.usage.emplace().cpu_usec = 1'500'000;
   ending.usage->memory_peak = 7;
-  ending.denied = {{0, 165, 2}};
+  ending.denied = {{0xC000003E, 165, 2}};
   OutcomeContext context;
   context.id = "r1";
   context.language = "python";
