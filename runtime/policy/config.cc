@@ -1,0 +1,273 @@
+#include "runtime/policy/config.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdlib>
+
+#include "runtime/base/sys.h"
+#include "runtime/policy/toml_reader.h"
+
+namespace sbx::policy {
+namespace {
+
+constexpr std::uint32_t kUidRange = 65536;  // ids that root hands out from uid_base
+constexpr std::size_t kMaxCgroupNameLength = 64;
+
+// One key of runtime.toml: how it is read, and how the template shows it.
+struct ConfigKey {
+  std::string_view name;
+  std::string_view comment;  // lines separated by '\n'
+  Result<void> (*read)(RuntimeConfig&, const TomlValue&, std::string_view origin);
+  std::string (*show)(const RuntimeConfig&);
+};
+
+std::string show_string(const std::string& text) {
+  return fmt::format("\"{}\"", text);
+}
+
+Result<void> read_uid_base(RuntimeConfig& config, const TomlValue& value, std::string_view origin) {
+  SBX_TRY(check_kind(origin, value, TomlKind::kInteger));
+  // Below are the ids of the host's own users; above is (uid_t)-1, which is no id.
+  constexpr std::int64_t kHighest = 0xffffffffLL - kUidRange;
+  if (value.integer < kUidRange || value.integer > kHighest) {
+    return toml_error(origin, value,
+                      fmt::format("{} is out of range: {} to {}", value.text, kUidRange, kHighest));
+  }
+  config.uid_base = static_cast<std::uint32_t>(value.integer);
+  return {};
+}
+
+Result<std::string> read_directory(const TomlValue& value, std::string_view origin) {
+  SBX_TRY(check_kind(origin, value, TomlKind::kString));
+  const bool plain = value.text.find_first_of(std::string_view("\0\n", 2)) == std::string::npos;
+  if (!plain || (!value.text.empty() && !value.text.starts_with('/'))) {
+    return toml_error(origin, value, "must be an absolute path, or empty");
+  }
+  return value.text;
+}
+
+Result<void> read_runtime_dir(RuntimeConfig& config, const TomlValue& value,
+                              std::string_view origin) {
+  SBX_ASSIGN(config.runtime_dir, read_directory(value, origin));
+  return {};
+}
+
+Result<void> read_image_dir(RuntimeConfig& config, const TomlValue& value,
+                            std::string_view origin) {
+  SBX_ASSIGN(config.image_dir, read_directory(value, origin));
+  return {};
+}
+
+Result<void> read_cgroup_parent(RuntimeConfig& config, const TomlValue& value,
+                                std::string_view origin) {
+  SBX_TRY(check_kind(origin, value, TomlKind::kString));
+  const auto fits = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '_' || c == '.';
+  };
+  const std::string& name = value.text;
+  // One component, and no leading dot: "..".
+  if (name.empty() || name.size() > kMaxCgroupNameLength || name.front() == '.' ||
+      !std::all_of(name.begin(), name.end(), fits)) {
+    return toml_error(origin, value,
+                      fmt::format("must be 1 to {} characters of A-Z a-z 0-9 - _ . and not begin "
+                                  "with a dot",
+                                  kMaxCgroupNameLength));
+  }
+  config.cgroup_parent = name;
+  return {};
+}
+
+// A ceiling is 0 (none) or any value that the limit of that name may have.
+Result<Limits> read_ceiling(const TomlValue& value, std::string_view origin,
+                            std::string_view limit) {
+  Limits limits;
+  if (auto set = set_limit(limits, limit, value.text); !set) {
+    return toml_error(origin, value, set.error().detail + "; 0 means no ceiling");
+  }
+  return limits;
+}
+
+bool is_zero(const TomlValue& value) {
+  return value.kind == TomlKind::kInteger && value.integer == 0;
+}
+
+Result<void> read_max_memory(RuntimeConfig& config, const TomlValue& value,
+                             std::string_view origin) {
+  config.max_memory = 0;
+  if (is_zero(value)) return {};
+  if (value.kind != TomlKind::kString) SBX_TRY(check_kind(origin, value, TomlKind::kInteger));
+  SBX_ASSIGN(const Limits limits, read_ceiling(value, origin, "memory"));
+  config.max_memory = limits.memory;
+  return {};
+}
+
+Result<void> read_max_cpus(RuntimeConfig& config, const TomlValue& value, std::string_view origin) {
+  config.max_cpus_milli = 0;
+  if (is_zero(value)) return {};
+  if (value.kind != TomlKind::kInteger) SBX_TRY(check_kind(origin, value, TomlKind::kFloat));
+  SBX_ASSIGN(const Limits limits, read_ceiling(value, origin, "cpus"));
+  config.max_cpus_milli = limits.cpus_milli;
+  return {};
+}
+
+Result<void> read_max_pids(RuntimeConfig& config, const TomlValue& value, std::string_view origin) {
+  config.max_pids = 0;
+  if (is_zero(value)) return {};
+  SBX_TRY(check_kind(origin, value, TomlKind::kInteger));
+  SBX_ASSIGN(const Limits limits, read_ceiling(value, origin, "pids"));
+  config.max_pids = limits.pids;
+  return {};
+}
+
+Result<void> read_max_wall(RuntimeConfig& config, const TomlValue& value, std::string_view origin) {
+  config.max_wall_seconds = 0;
+  if (is_zero(value)) return {};
+  SBX_TRY(check_kind(origin, value, TomlKind::kInteger));
+  SBX_ASSIGN(const Limits limits, read_ceiling(value, origin, "wall_seconds"));
+  using std::chrono::duration_cast;
+  config.max_wall_seconds =
+      static_cast<std::uint32_t>(duration_cast<std::chrono::seconds>(limits.wall_seconds).count());
+  return {};
+}
+
+std::string show_cpus(const RuntimeConfig& config) {
+  if (config.max_cpus_milli == 0) return "0";
+  Limits limits;
+  limits.cpus_milli = config.max_cpus_milli;
+  return limit_text(limits, "cpus");
+}
+
+const ConfigKey kKeys[] = {
+    {"uid_base",
+     "The first of the 65536 host user ids that runs started by root use, one each.\n"
+     "No user, group or container of this host may have an id among them.",
+     read_uid_base, [](const RuntimeConfig& c) { return std::to_string(c.uid_base); }},
+    {"runtime_dir",
+     "Records and locks of runs. Empty: /run/sbx for root, else $XDG_RUNTIME_DIR/sbx,\n"
+     "else /tmp/sbx-<uid>.",
+     read_runtime_dir, [](const RuntimeConfig& c) { return show_string(c.runtime_dir); }},
+    {"image_dir",
+     "Root file systems. Empty: /var/lib/sbx/images where it holds the image, else\n"
+     "$XDG_DATA_HOME/sbx/images.",
+     read_image_dir, [](const RuntimeConfig& c) { return show_string(c.image_dir); }},
+    {"cgroup_parent", "The name of our subtree of the cgroup file system.", read_cgroup_parent,
+     [](const RuntimeConfig& c) { return show_string(c.cgroup_parent); }},
+    {"max_memory",
+     "Ceilings: a run that asks for more is refused. 0: only what the host has.\n"
+     "Bytes, or a string like \"4G\".",
+     read_max_memory,
+     [](const RuntimeConfig& c) {
+       return c.max_memory == 0 ? "0" : show_string(size_text(c.max_memory));
+     }},
+    {"max_cpus", "CPUs, decimal.", read_max_cpus, show_cpus},
+    {"max_pids", "Processes and threads.", read_max_pids,
+     [](const RuntimeConfig& c) { return std::to_string(c.max_pids); }},
+    {"max_wall_seconds", "Seconds of wall time.", read_max_wall,
+     [](const RuntimeConfig& c) { return std::to_string(c.max_wall_seconds); }},
+};
+
+// An absent file is nullopt; one that is there and cannot be read must not be passed over, because
+// it may hold ceilings.
+Result<std::optional<RuntimeConfig>> load_if_present(const std::string& path) {
+  auto text = sys::read_file(path, kMaxTomlBytes);
+  if (!text) {
+    const Error& error = text.error();
+    if (error.sys_errno == ENOENT || error.sys_errno == ENOTDIR)
+      return std::optional<RuntimeConfig>();
+    return host_lacks("read", error.sys_errno, path + ": " + error.detail,
+                      "make " + path + " readable, or remove it");
+  }
+  SBX_ASSIGN(auto config, parse_runtime_config(*text, path));
+  return std::optional<RuntimeConfig>(std::move(config));
+}
+
+std::string user_config_path() {
+  // XDG base directories: a relative value is to be ignored.
+  const char* base = std::getenv("XDG_CONFIG_HOME");
+  if (base != nullptr && base[0] == '/') return std::string(base) + "/sbx/runtime.toml";
+  const char* home = std::getenv("HOME");
+  if (home != nullptr && home[0] == '/') return std::string(home) + "/.config/sbx/runtime.toml";
+  return {};
+}
+
+Error above_ceiling(std::string_view limit, const Limits& limits, const std::string& ceiling,
+                    std::string_view whose) {
+  return invalid(
+      fmt::format("{}: {} is more than {} {}", limit, limit_text(limits, limit), whose, ceiling));
+}
+
+Result<void> check_config(const Limits& limits, const RuntimeConfig& config) {
+  Limits most = limits;
+  most.memory = config.max_memory;
+  most.cpus_milli = config.max_cpus_milli;
+  most.pids = config.max_pids;
+  most.wall_seconds = std::chrono::seconds{config.max_wall_seconds};
+  const struct {
+    std::string_view limit;
+    bool above;
+  } checks[] = {
+      {"memory", most.memory != 0 && limits.memory > most.memory},
+      {"cpus", most.cpus_milli != 0 && limits.cpus_milli > most.cpus_milli},
+      {"pids", most.pids != 0 && limits.pids > most.pids},
+      {"wall_seconds", config.max_wall_seconds != 0 && limits.wall_seconds > most.wall_seconds},
+  };
+  for (const auto& check : checks) {
+    if (!check.above) continue;
+    return above_ceiling(check.limit, limits, limit_text(most, check.limit),
+                         fmt::format("the ceiling max_{} in runtime.toml,", check.limit));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<RuntimeConfig> load_runtime_config() {
+  SBX_ASSIGN(const auto system, load_if_present("/etc/sbx/runtime.toml"));
+  if (system) return *system;
+  const std::string path = user_config_path();
+  if (path.empty()) return RuntimeConfig{};
+  SBX_ASSIGN(const auto user, load_if_present(path));
+  return user ? *user : RuntimeConfig{};
+}
+
+Result<RuntimeConfig> parse_runtime_config(std::string_view text, std::string_view origin) {
+  SBX_ASSIGN(const TomlValue root, parse_toml(text, origin));
+  RuntimeConfig config;
+  for (const TomlValue& item : root.items) {
+    const auto* key = std::find_if(std::begin(kKeys), std::end(kKeys),
+                                   [&](const ConfigKey& each) { return each.name == item.key; });
+    if (key == std::end(kKeys)) return toml_error(origin, item, "unknown key");
+    SBX_TRY(key->read(config, item, origin));
+  }
+  return config;
+}
+
+std::string runtime_config_template() {
+  std::string text =
+      "# sbx-run and sbxd read this file from /etc/sbx/runtime.toml, else from\n"
+      "# $XDG_CONFIG_HOME/sbx/runtime.toml. These are the defaults.\n";
+  const RuntimeConfig defaults;
+  for (const ConfigKey& key : kKeys) {
+    text += "\n# ";
+    for (const char c : key.comment) text += c == '\n' ? std::string("\n# ") : std::string(1, c);
+    text += fmt::format("\n{} = {}\n", key.name, key.show(defaults));
+  }
+  return text;
+}
+
+Result<void> check_ceilings(const Limits& limits, const RuntimeConfig& config,
+                            std::uint64_t host_memory, std::uint32_t host_cpus) {
+  SBX_TRY(check_config(limits, config));
+  if (host_memory != 0 && limits.memory > host_memory) {
+    return above_ceiling("memory", limits, size_text(host_memory), "this host's");
+  }
+  if (host_cpus != 0 && limits.cpus_milli > std::uint64_t{host_cpus} * 1000) {
+    return above_ceiling("cpus", limits, std::to_string(host_cpus), "this host's");
+  }
+  return {};
+}
+
+}  // namespace sbx::policy

@@ -1,0 +1,39 @@
+// RuntimeConfig: what the operator decided for this host (runtime.toml). Stage: policy.
+//
+// Read by sbx-run and sbxd from /etc/sbx/runtime.toml, else $XDG_CONFIG_HOME/sbx/runtime.toml;
+// absent files mean defaults. Strict: unknown keys are errors with file:line:key.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "runtime/base/result.h"
+#include "runtime/policy/limits.h"
+
+namespace sbx::policy {
+
+struct RuntimeConfig {
+  std::uint32_t uid_base = 1879048192;  // root's range of 65536 host ids starts here
+  std::string runtime_dir;              // empty: /run/sbx, $XDG_RUNTIME_DIR/sbx or /tmp/sbx-<uid>
+  std::string image_dir;              // empty: /var/lib/sbx/images, then $XDG_DATA_HOME/sbx/images
+  std::string cgroup_parent = "sbx";  // name of our subtree
+  // Ceilings: the most that any run may ask for. A request above one is refused (exit 2).
+  // 0, or no value, means the host's own bound.
+  std::uint64_t max_memory = 0;
+  std::uint32_t max_cpus_milli = 0;
+  std::uint32_t max_pids = 0;
+  std::uint32_t max_wall_seconds = 0;
+};
+
+[[nodiscard]] Result<RuntimeConfig> load_runtime_config();
+[[nodiscard]] Result<RuntimeConfig> parse_runtime_config(std::string_view text,
+                                                         std::string_view origin);
+// Every key with its default and comment, as a file that parses back to the defaults.
+[[nodiscard]] std::string runtime_config_template();
+// kInvalid when `limits` ask for more than the config or the host (`host_memory` bytes, `host_cpus`
+// CPUs) has, naming the limit and both figures.
+[[nodiscard]] Result<void> check_ceilings(const Limits& limits, const RuntimeConfig& config,
+                                          std::uint64_t host_memory, std::uint32_t host_cpus);
+
+}  // namespace sbx::policy

@@ -1,0 +1,71 @@
+#include "runtime/policy/policy.h"
+
+#include <fmt/format.h>
+#include <linux/audit.h>
+
+#include "runtime/base/sys.h"
+#include "runtime/policy/profile.h"
+#include "runtime/policy/shipped.h"
+#include "runtime/policy/toml_reader.h"
+
+namespace sbx::policy {
+namespace {
+
+#if defined(__x86_64__)
+constexpr std::uint32_t kNativeArch = AUDIT_ARCH_X86_64;
+#elif defined(__aarch64__)
+constexpr std::uint32_t kNativeArch = AUDIT_ARCH_AARCH64;
+#else
+#error "sbx supports x86-64 and aarch64"
+#endif
+
+Result<Policy> make_policy(const ShippedProfile& shipped) {
+  Policy policy;
+  policy.profile = shipped.name;
+  policy.description = shipped.description;
+  for (const auto& [name, text] : shipped.limits) SBX_TRY(set_limit(policy.limits, name, text));
+  policy.seccomp.digest = shipped.digest;
+  policy.seccomp.bpf.assign(shipped.bpf.begin(), shipped.bpf.end());
+  policy.seccomp.audit_arch = shipped.audit_arch;
+  policy.seccomp.loosened.assign(shipped.loosened.begin(), shipped.loosened.end());
+  std::copy(shipped.actions.begin(), shipped.actions.end(), policy.seccomp.actions.begin());
+  return policy;
+}
+
+Result<Policy> load_file(const std::string& path) {
+  auto text = sys::read_file(path, kMaxTomlBytes);
+  if (!text) {
+    // What the caller typed: a missing or unreadable file is his to correct.
+    Error error = std::move(text).error().with_context("profile " + path);
+    error.code = ErrorCode::kInvalid;
+    return error;
+  }
+  return parse_policy(*text, path);
+}
+
+}  // namespace
+
+std::vector<std::string> shipped_profiles() {
+  std::vector<std::string> names;
+  for (const ShippedProfile& profile : shipped_profile_table()) names.emplace_back(profile.name);
+  return names;
+}
+
+Result<Policy> load_policy(std::string_view name_or_path) {
+  if (name_or_path.find('/') != std::string_view::npos || name_or_path.ends_with(".toml")) {
+    return load_file(std::string(name_or_path));
+  }
+  for (const ShippedProfile& profile : shipped_profile_table()) {
+    if (profile.name == name_or_path) return make_policy(profile);
+  }
+  return invalid(fmt::format("no profile '{}': there are {}", name_or_path,
+                             fmt::join(shipped_profiles(), ", ")),
+                 "give one of these names, or the path of a profile file");
+}
+
+Result<Policy> parse_policy(std::string_view text, std::string_view origin) {
+  const auto seccomp = shipped_seccomp_text();
+  return parse_profile(text, origin, {seccomp.begin(), seccomp.end()}, kNativeArch);
+}
+
+}  // namespace sbx::policy

@@ -1,0 +1,35 @@
+// How a notified system call is answered: the one rule, for sbx-init and for tests. Stage: policy.
+//
+// Freestanding: <cstdint> only, so that the child library may include it.
+#pragma once
+
+#include <cstdint>
+
+namespace sbx::policy {
+
+inline constexpr std::uint32_t kSyscallTableSize =
+    512;  // numbers at or past it are unknown: ENOSYS
+inline constexpr std::uint16_t kActionHostile = 0xffff;  // ends the run with verdict security
+
+inline constexpr std::uint32_t kAuditArchX86_64 = 0xc000003e;  // AUDIT_ARCH_X86_64
+inline constexpr std::uint32_t kX32Bit = 0x40000000;           // __X32_SYSCALL_BIT
+
+// True for a call through another ABI than the policy's. x32 shares the architecture of x86-64 and
+// is told by a bit of the number; -1 has that bit too, but is no call of any ABI.
+[[nodiscard]] constexpr bool is_foreign_abi(std::uint32_t policy_arch, std::uint32_t arch,
+                                            std::uint32_t nr) {
+  if (arch != policy_arch) return true;
+  return arch == kAuditArchX86_64 && (nr & kX32Bit) != 0 && nr != ~std::uint32_t{0};
+}
+
+// The errno for a notified call, or kActionHostile. `actions` has kSyscallTableSize entries.
+// SECURITY: there is no answer that lets the call go on.
+[[nodiscard]] constexpr std::uint16_t answer_notified(const std::uint16_t* actions,
+                                                      std::uint32_t policy_arch, std::uint32_t arch,
+                                                      std::uint32_t nr) {
+  constexpr std::uint16_t kEnosys = 38;
+  if (is_foreign_abi(policy_arch, arch, nr)) return kActionHostile;
+  return nr < kSyscallTableSize ? actions[nr] : kEnosys;
+}
+
+}  // namespace sbx::policy

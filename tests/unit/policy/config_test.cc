@@ -1,0 +1,179 @@
+#include "runtime/policy/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "runtime/policy/toml_reader.h"
+#include "tests/unit/policy/policy_files.h"
+
+namespace sbx::policy {
+namespace {
+
+using test::error_of;
+using ::testing::HasSubstr;
+
+std::string config_error(const std::string& text) {
+  return error_of(parse_runtime_config(text, "r"));
+}
+
+void expect_defaults(const RuntimeConfig& config) {
+  const RuntimeConfig defaults;
+  EXPECT_EQ(config.uid_base, defaults.uid_base);
+  EXPECT_EQ(config.runtime_dir, defaults.runtime_dir);
+  EXPECT_EQ(config.image_dir, defaults.image_dir);
+  EXPECT_EQ(config.cgroup_parent, defaults.cgroup_parent);
+  EXPECT_EQ(config.max_memory, defaults.max_memory);
+  EXPECT_EQ(config.max_cpus_milli, defaults.max_cpus_milli);
+  EXPECT_EQ(config.max_pids, defaults.max_pids);
+  EXPECT_EQ(config.max_wall_seconds, defaults.max_wall_seconds);
+}
+
+TEST(RuntimeConfig, AnEmptyFileIsTheDefaults) {
+  const auto config = parse_runtime_config("", "r");
+  ASSERT_TRUE(config) << error_of(config);
+  expect_defaults(*config);
+}
+
+TEST(RuntimeConfig, TheTemplateParsesBackToTheDefaults) {
+  const auto config = parse_runtime_config(runtime_config_template(), "template");
+  ASSERT_TRUE(config) << error_of(config);
+  expect_defaults(*config);
+}
+
+TEST(RuntimeConfig, TheTemplateHasEveryKeyWithAComment) {
+  const std::string text = runtime_config_template();
+  const auto root = parse_toml(text, "template");
+  ASSERT_TRUE(root);
+  EXPECT_EQ(root->items.size(), 8U) << "as many as the struct has members";
+  for (const TomlValue& item : root->items) {
+    const std::size_t line = text.find("\n" + item.key + " = ");
+    ASSERT_NE(line, std::string::npos) << item.key;
+    EXPECT_EQ(text[text.rfind('\n', line - 1) + 1], '#') << item.key;
+  }
+}
+
+TEST(RuntimeConfig, ReadsEveryKey) {
+  const auto config = parse_runtime_config(
+      "uid_base = 200000\nruntime_dir = \"/srv/run\"\nimage_dir = \"/srv/images\"\n"
+      "cgroup_parent = \"box.slice\"\nmax_memory = \"4G\"\nmax_cpus = 1.5\nmax_pids = 512\n"
+      "max_wall_seconds = 600\n",
+      "r");
+  ASSERT_TRUE(config) << error_of(config);
+  EXPECT_EQ(config->uid_base, 200000U);
+  EXPECT_EQ(config->runtime_dir, "/srv/run");
+  EXPECT_EQ(config->image_dir, "/srv/images");
+  EXPECT_EQ(config->cgroup_parent, "box.slice");
+  EXPECT_EQ(config->max_memory, 4096 * kMiB);
+  EXPECT_EQ(config->max_cpus_milli, 1'500U);
+  EXPECT_EQ(config->max_pids, 512U);
+  EXPECT_EQ(config->max_wall_seconds, 600U);
+}
+
+TEST(RuntimeConfig, MistakesNameFileLineAndKey) {
+  EXPECT_EQ(config_error("\nuid_bse = 1\n"), "r:2: key 'uid_bse': unknown key");
+  EXPECT_EQ(config_error("[ceilings]\nmemory = 1\n"), "r:1: key 'ceilings': unknown key");
+  EXPECT_EQ(config_error("uid_base = \"1\""),
+            "r:1: key 'uid_base': must be an integer, not a string");
+  EXPECT_EQ(config_error("uid_base = 1000"),
+            "r:1: key 'uid_base': 1000 is out of range: 65536 to 4294901759");
+  EXPECT_EQ(config_error("runtime_dir = \"run\""),
+            "r:1: key 'runtime_dir': must be an absolute path, or empty");
+  EXPECT_THAT(config_error("cgroup_parent = \"../x\""), HasSubstr("r:1: key 'cgroup_parent': "));
+  EXPECT_THAT(config_error("cgroup_parent = \"\""), HasSubstr("r:1: key 'cgroup_parent': "));
+  EXPECT_THAT(config_error("cgroup_parent = \"a/b\""), HasSubstr("r:1: key 'cgroup_parent': "));
+  EXPECT_THAT(config_error("max_memory = \"lots\""), HasSubstr("r:1: key 'max_memory': memory: "));
+  EXPECT_THAT(config_error("max_memory = 1.5"), HasSubstr("must be an integer, not a number"));
+  EXPECT_THAT(config_error("max_cpus = -1"), HasSubstr("r:1: key 'max_cpus': cpus: "));
+  EXPECT_THAT(config_error("max_pids = \"9\""), HasSubstr("must be an integer, not a string"));
+  EXPECT_THAT(config_error("max_wall_seconds = 999999999"), HasSubstr("0 means no ceiling"));
+}
+
+TEST(RuntimeConfig, TheLastIdOfTheRangeIsStillAnId) {
+  EXPECT_TRUE(parse_runtime_config("uid_base = 4294901759", "r"));
+  EXPECT_FALSE(parse_runtime_config("uid_base = 4294901760", "r"));
+}
+
+TEST(Ceilings, TheConfigsAreNamedWithBothFigures) {
+  RuntimeConfig config;
+  config.max_memory = 128 * kMiB;
+  EXPECT_EQ(error_of(check_ceilings(Limits{}, config, 0, 0)),
+            "memory: 256M is more than the ceiling max_memory in runtime.toml, 128M");
+  config = {};
+  config.max_cpus_milli = 250;
+  EXPECT_EQ(error_of(check_ceilings(Limits{}, config, 0, 0)),
+            "cpus: 0.5 is more than the ceiling max_cpus in runtime.toml, 0.25");
+  config = {};
+  config.max_pids = 63;
+  EXPECT_EQ(error_of(check_ceilings(Limits{}, config, 0, 0)),
+            "pids: 64 is more than the ceiling max_pids in runtime.toml, 63");
+  config = {};
+  config.max_wall_seconds = 29;
+  EXPECT_EQ(error_of(check_ceilings(Limits{}, config, 0, 0)),
+            "wall_seconds: 30 is more than the ceiling max_wall_seconds in runtime.toml, 29");
+  EXPECT_EQ(check_ceilings(Limits{}, config, 0, 0).error().code, ErrorCode::kInvalid);
+}
+
+TEST(Ceilings, TheHostsHoldWithoutAConfig) {
+  Limits limits;
+  limits.cpus_milli = 2'001;
+  EXPECT_EQ(error_of(check_ceilings(limits, {}, 0, 2)), "cpus: 2.001 is more than this host's 2");
+  EXPECT_EQ(error_of(check_ceilings(Limits{}, {}, 255 * kMiB, 2)),
+            "memory: 256M is more than this host's 255M");
+}
+
+TEST(Ceilings, WhatIsExactlyAtACeilingPasses) {
+  RuntimeConfig config;
+  config.max_memory = 256 * kMiB;
+  config.max_cpus_milli = 500;
+  config.max_pids = 64;
+  config.max_wall_seconds = 30;
+  EXPECT_TRUE(check_ceilings(Limits{}, config, 256 * kMiB, 1));
+  EXPECT_TRUE(check_ceilings(Limits{}, {}, 256 * kMiB, 1));
+}
+
+class LoadRuntimeConfig : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (::access("/etc/sbx/runtime.toml", F_OK) == 0) {
+      GTEST_SKIP() << "this host has a runtime.toml of its own";
+    }
+    home_ = ::testing::TempDir() + "sbx-config-" + std::to_string(::getpid());
+    ASSERT_EQ(::mkdir(home_.c_str(), 0700), 0);
+    ASSERT_EQ(::mkdir((home_ + "/sbx").c_str(), 0700), 0);
+    ASSERT_EQ(::setenv("XDG_CONFIG_HOME", home_.c_str(), 1), 0);
+  }
+  void TearDown() override {
+    if (home_.empty()) return;
+    (void)::unlink((home_ + "/sbx/runtime.toml").c_str());  // not every test makes it
+    EXPECT_EQ(::rmdir((home_ + "/sbx").c_str()), 0);
+    EXPECT_EQ(::rmdir(home_.c_str()), 0);
+    EXPECT_EQ(::unsetenv("XDG_CONFIG_HOME"), 0);
+  }
+  std::string home_;
+};
+
+TEST_F(LoadRuntimeConfig, AnAbsentFileMeansTheDefaults) {
+  const auto config = load_runtime_config();
+  ASSERT_TRUE(config) << error_of(config);
+  expect_defaults(*config);
+}
+
+TEST_F(LoadRuntimeConfig, TheUsersFileIsRead) {
+  std::ofstream(home_ + "/sbx/runtime.toml") << "max_pids = 9\n";
+  const auto config = load_runtime_config();
+  ASSERT_TRUE(config) << error_of(config);
+  EXPECT_EQ(config->max_pids, 9U);
+}
+
+TEST_F(LoadRuntimeConfig, ABrokenFileIsNotPassedOver) {
+  std::ofstream(home_ + "/sbx/runtime.toml") << "max_pids = \n";
+  EXPECT_THAT(error_of(load_runtime_config()), HasSubstr("/sbx/runtime.toml:1: "));
+}
+
+}  // namespace
+}  // namespace sbx::policy

@@ -1,0 +1,126 @@
+// The files of policy/ themselves, and the constants that sbx-policyc made of them.
+#include <gtest/gtest.h>
+#include <linux/audit.h>
+#include <seccomp.h>
+
+#include <cstdlib>
+#include <map>
+#include <memory>
+
+#include "runtime/policy/language_file.h"
+#include "runtime/policy/policy.h"
+#include "runtime/policy/profile.h"
+#include "runtime/policy/shipped.h"
+#include "tests/unit/policy/policy_files.h"
+
+namespace sbx::policy {
+namespace {
+
+using test::error_of;
+using test::policy_files;
+
+std::vector<SeccompSource> sources_of(const test::PolicyFiles& files) {
+  return {files.begin(), files.end()};
+}
+
+TEST(PolicyData, EveryProfileLoadsForEveryArchitecture) {
+  const auto seccomp = policy_files("seccomp");
+  for (const auto& [file, text] : policy_files("profiles")) {
+    for (const std::uint32_t arch : {AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64}) {
+      const auto policy = parse_profile(text, file, sources_of(seccomp), arch);
+      ASSERT_TRUE(policy) << error_of(policy);
+      EXPECT_EQ(policy->profile + ".toml", file);
+      EXPECT_EQ(policy->seccomp.audit_arch, arch);
+    }
+  }
+}
+
+TEST(PolicyData, TheShippedConstantsAreTheFiles) {
+  const auto seccomp = policy_files("seccomp");
+  const auto files = policy_files("profiles");
+  ASSERT_EQ(shipped_profiles().size(), files.size());
+  for (const auto& [file, text] : files) {
+    const auto shipped = load_policy(file.substr(0, file.find('.')));
+    ASSERT_TRUE(shipped) << error_of(shipped);
+    const auto parsed = parse_profile(text, file, sources_of(seccomp), shipped->seccomp.audit_arch);
+    ASSERT_TRUE(parsed) << error_of(parsed);
+    EXPECT_EQ(shipped->profile, parsed->profile);
+    EXPECT_EQ(shipped->description, parsed->description);
+    EXPECT_EQ(shipped->limits, parsed->limits);
+    EXPECT_EQ(shipped->seccomp.digest, parsed->seccomp.digest);
+    EXPECT_EQ(shipped->seccomp.bpf, parsed->seccomp.bpf);
+    EXPECT_EQ(shipped->seccomp.actions, parsed->seccomp.actions);
+    EXPECT_EQ(shipped->seccomp.loosened, parsed->seccomp.loosened);
+  }
+}
+
+TEST(PolicyData, NoShippedProfileLoosensTheHostileTier) {
+  for (const std::string& name : shipped_profiles()) {
+    EXPECT_TRUE(load_policy(name)->seccomp.loosened.empty()) << name;
+    EXPECT_EQ(load_policy(name)->limits.network, NetworkMode::kNone) << name;
+  }
+}
+
+TEST(PolicyData, TheDefaultProfileSpellsOutTheContract) {
+  for (const auto& [file, text] : policy_files("profiles")) {
+    if (file != "default.toml") continue;
+    const auto root = parse_toml(text, file);
+    ASSERT_TRUE(root);
+    EXPECT_EQ(root->find("limits")->items.size(), limit_fields().size());
+  }
+  EXPECT_EQ(load_policy("default")->limits, Limits{});
+}
+
+TEST(PolicyData, TheTextForProfileFilesIsTheFiles) {
+  const auto files = policy_files("seccomp");
+  const auto shipped = shipped_seccomp_text();
+  ASSERT_EQ(shipped.size(), files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    EXPECT_EQ(shipped[i].first, "seccomp/" + files[i].first);
+    EXPECT_EQ(shipped[i].second, files[i].second);
+  }
+}
+
+TEST(PolicyData, TheLanguagesAreTheFilesInTheirOrder) {
+  const auto files = policy_files("languages");
+  ASSERT_EQ(languages().size(), files.size());
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    const auto parsed = parse_language(files[i].second, files[i].first);
+    ASSERT_TRUE(parsed) << error_of(parsed);
+    const Language& shipped = languages()[i];
+    EXPECT_EQ(shipped.name + ".toml", files[i].first);
+    EXPECT_EQ(shipped.name, parsed->name);
+    EXPECT_EQ(shipped.aliases, parsed->aliases);
+    EXPECT_EQ(shipped.extensions, parsed->extensions);
+    EXPECT_EQ(shipped.file, parsed->file);
+    EXPECT_EQ(shipped.argv, parsed->argv);
+    EXPECT_EQ(shipped.env, parsed->env);
+    EXPECT_EQ(shipped.image, parsed->image);
+    EXPECT_EQ(shipped.missing_module_pattern, parsed->missing_module_pattern);
+    EXPECT_EQ(shipped.syntax_error_pattern, parsed->syntax_error_pattern);
+  }
+}
+
+// A call that is new to libseccomp must be judged, not left to the default.
+TEST(PolicyData, EveryCallThatLibseccompKnowsIsInATier) {
+  const RuleSet rules = test::rules_of_profile("default");
+  for (const std::uint32_t arch : {AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64}) {
+    for (int nr = 0; nr < static_cast<int>(kSyscallTableSize); ++nr) {
+      const std::unique_ptr<char, decltype(&std::free)> name(
+          ::seccomp_syscall_resolve_num_arch(arch, nr), &std::free);
+      if (name == nullptr) continue;
+      EXPECT_TRUE(rules.calls.contains(name.get())) << name.get();
+    }
+  }
+}
+
+TEST(PolicyData, EveryCallOfAGroupIsInItsTier) {
+  const RuleSet rules = test::rules_of_profile("default");
+  for (const auto& [group, calls] : rules.groups) {
+    EXPECT_FALSE(calls.empty()) << group;
+    for (const std::string& call : calls) EXPECT_EQ(rules.calls.at(call).group, group);
+  }
+}
+
+}  // namespace
+}  // namespace sbx::policy
