@@ -96,7 +96,7 @@ std::string oci_config(const std::string& rootfs, const std::vector<std::string>
         {"noNewPrivileges", true}}},
       {"mounts", mounts()},
       {"linux",
-       {{"cgroupsPath", "/sbx-bench/run"},
+       {{"cgroupsPath", "/sbx-bench"},  // one level: crun removes it all
         {"resources", resources()},
         {"namespaces", namespaces()},
         {"uidMappings", ids},
