@@ -93,8 +93,9 @@ class Driver {
   // The CgroupRun must not outlive the Driver.
   [[nodiscard]] virtual Result<std::unique_ptr<CgroupRun>> create(std::string_view record,
                                                                   const RunLimits& limits) = 0;
-  // Removes every group (killing what is inside) whose record name `is_dead` says is dead. Returns
-  // how many records' groups were removed; what is still busy is counted as not removed.
+  // Removes every group (killing what is inside) whose record name `is_dead` says is dead. The base
+  // may be shared with groups of others: is_dead must say no to a name of which it knows nothing.
+  // Returns how many records' groups were removed; what is still busy is counted as not removed.
   using IsDead = bool (*)(std::string_view record, void* context);
   [[nodiscard]] virtual Result<int> sweep(IsDead is_dead, void* context) = 0;
   // Removes the spawner's leaf after its death.

@@ -21,6 +21,10 @@ inline constexpr std::string_view kSpawnerSuffix = ".spawner";
 // The leaf of a supervisor that stood in the base itself (v2).
 inline constexpr std::string_view kSupervisorLeaf = "supervisor";
 
+// The leaves of a run (v2).
+inline constexpr const char* kInitLeaf = "init";
+inline constexpr const char* kPayloadLeaf = "payload";
+
 // The record that a subgroup of the base belongs to; "" for the supervisor's leaf.
 [[nodiscard]] std::string_view record_of(std::string_view group_name);
 

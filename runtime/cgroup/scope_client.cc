@@ -7,6 +7,9 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <ctime>
+
+#include <fmt/format.h>
 
 #include "runtime/base/scope_exit.h"
 #include "runtime/base/sys.h"
@@ -35,13 +38,22 @@ std::string find_program() {
   return {};
 }
 
+// Unique also among scopes that outlived a process of the same pid.
+std::string new_unit_name() {
+  timespec now{};
+  (void)::clock_gettime(CLOCK_BOOTTIME, &now);  // fails for a bad clock only
+  return fmt::format("{}{}-{:x}{:08x}{}", kScopePrefix, ::getpid(), now.tv_sec, now.tv_nsec,
+                     kScopeSuffix);
+}
+
 // sbx-scope's standard output and error share the pipe: one line, the path or the reason.
-Result<pid_t> spawn(const std::string& program, int output) {
+Result<pid_t> spawn(const std::string& program, ScopeWish wish, int output) {
   const std::string pid = std::to_string(::getpid());
-  const std::string unit = std::string(kScopePrefix) + pid + std::string(kScopeSuffix);
+  const std::string unit = new_unit_name();
   const char* manager = ::geteuid() == 0 ? "--system" : "--user";
-  const std::array<const char*, 7> argv{program.c_str(), manager,      "--pid", pid.c_str(),
-                                        "--unit",        unit.c_str(), nullptr};
+  const char* last = wish == ScopeWish::kNew ? "--new" : nullptr;
+  const std::array<const char*, 8> argv{program.c_str(), manager,      "--pid", pid.c_str(),
+                                        "--unit",        unit.c_str(), last,    nullptr};
   posix_spawn_file_actions_t actions;
   if (::posix_spawn_file_actions_init(&actions) != 0) return no_scope("out of memory");
   const ScopeExit destroy([&] { (void)::posix_spawn_file_actions_destroy(&actions); });
@@ -61,11 +73,11 @@ bool systemd_is_running() {
   return ::access("/run/systemd/system", F_OK) == 0;
 }
 
-Result<std::string> start_scope(const std::string& program) {
+Result<std::string> get_scope(const std::string& program, ScopeWish wish) {
   const std::string path = program.empty() ? find_program() : program;
   if (path.empty()) return no_scope("the program sbx-scope is not installed beside this one");
   SBX_ASSIGN(auto pipe, sys::pipe());
-  SBX_ASSIGN(const pid_t child, spawn(path, pipe.second.get()));
+  SBX_ASSIGN(const pid_t child, spawn(path, wish, pipe.second.get()));
   pipe.second.reset();
   auto reply = sys::read_all(pipe.first.get(), kMaxReply);
   int status = 0;

@@ -1,4 +1,4 @@
-// Runs the program sbx-scope, which asks systemd for a delegated scope around the calling process.
+// Runs the program sbx-scope, which gets the calling process a group that systemd has delegated.
 // Blocking (tens of milliseconds; at most the program's own time limit).
 #pragma once
 
@@ -11,9 +11,14 @@ namespace sbx::cgroup {
 // True when systemd is pid 1 of this host (sd_booted(3)).
 [[nodiscard]] bool systemd_is_running();
 
+enum class ScopeWish {
+  kAny,  // the unit the caller is in, if it is delegated, else a new scope
+  kNew,  // always a new scope
+};
+
 // `program` is the path of sbx-scope, or empty: then beside this program, or in ../libexec/sbx.
-// Returns the new group's path as in /proc/self/cgroup; the caller has been moved into it. kHost
-// with what sbx-scope said when there is no manager to ask or it refused.
-[[nodiscard]] Result<std::string> start_scope(const std::string& program);
+// Returns the group's path as in /proc/self/cgroup; the caller is in it. kHost with what sbx-scope
+// said when there is no manager to ask or it refused.
+[[nodiscard]] Result<std::string> get_scope(const std::string& program, ScopeWish wish);
 
 }  // namespace sbx::cgroup

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "runtime/base/sys.h"
@@ -70,13 +71,27 @@ Result<void> V2Driver::adopt(pid_t pid, std::string_view record) const {
   return leaf.write("cgroup.procs", std::to_string(pid));
 }
 
+// A delegated base may hold groups of others too. What a run leaves has the shape that create()
+// gives it: no process of its own, and no subgroups but the two leaves.
+bool is_ours(const GroupDir& base, const std::string& name) {
+  if (name.ends_with(kSpawnerSuffix)) return true;
+  const auto group = base.open_child(name);
+  if (!group) return false;
+  const auto processes = group->read("cgroup.procs");
+  const auto children = group->children();
+  return processes && processes->empty() && children &&
+         std::all_of(children->begin(), children->end(), [](const std::string& child) {
+           return child == kInitLeaf || child == kPayloadLeaf;
+         });
+}
+
 int sweep_base(const GroupDir& base, Driver::IsDead is_dead, void* context) {
   const auto children = base.children();
   if (!children) return 0;  // a neighbour's scope that ended meanwhile
   int removed = 0;
   for (const std::string& name : *children) {
     const std::string_view record = record_of(name);
-    if (record.empty() || !is_dead(record, context)) continue;
+    if (record.empty() || !is_ours(base, name) || !is_dead(record, context)) continue;
     const auto deadline = steady_clock::now() + kSweepPatience;
     if (kill_and_remove_v2(base, name, deadline)) ++removed;
   }

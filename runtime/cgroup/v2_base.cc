@@ -18,6 +18,8 @@ namespace sbx::cgroup {
 namespace {
 
 constexpr std::string_view kEnable = "+cpu +memory +pids";
+// The operation of the error that tells a shared group from a useless one.
+constexpr const char* kShared = "cgroup.procs";
 
 std::string no_subtree_fix(bool root) {
   if (root) return "systemd-run --scope -p Delegate=yes sbx-run …";
@@ -31,15 +33,18 @@ std::string parent_of(const std::string& group) {
   return slash == 0 || slash == std::string::npos ? "/" : group.substr(0, slash);
 }
 
+// Root's own cgroup.procs may have been given to an outer root by an earlier driver.
 bool owned_by_caller(const GroupDir& dir) {
   struct stat directory{};
   struct stat procs{};
   return ::fstat(dir.fd(), &directory) == 0 &&
          ::fstatat(dir.fd(), "cgroup.procs", &procs, AT_SYMLINK_NOFOLLOW) == 0 &&
-         directory.st_uid == ::geteuid() && procs.st_uid == ::geteuid();
+         directory.st_uid == ::geteuid() && (procs.st_uid == ::geteuid() || ::geteuid() == 0);
 }
 
-// systemd marks what it delegated with these attributes (systemd.resource-control(5), Delegate=).
+// The system manager marks what it delegated with these attributes (systemd.resource-control(5),
+// Delegate=); a user's manager marks nothing, at least up to systemd 252, and is asked by
+// sbx-scope.
 bool marked_delegated(const GroupDir& dir) {
   for (const char* attribute : {"trusted.delegate", "user.delegate"}) {
     std::array<char, 2> value{};
@@ -47,6 +52,11 @@ bool marked_delegated(const GroupDir& dir) {
     if (size == 1 && value[0] == '1') return true;
   }
   return false;
+}
+
+bool is_our_scope(const std::string& path) {
+  const std::string_view name = std::string_view(path).substr(path.rfind('/') + 1);
+  return name.starts_with(kScopePrefix) && name.ends_with(kScopeSuffix);
 }
 
 bool is_unit(const std::string& group) {
@@ -76,7 +86,7 @@ Result<void> prepare(const GroupDir& dir) {
   if (inside == std::to_string(::getpid()) + "\n") {
     SBX_TRY(move_to_leaf(dir));
   } else if (!inside.empty()) {
-    return host_lacks("cgroup.procs", 0, dir.path() + " holds other processes", "");
+    return host_lacks(kShared, 0, dir.path() + " holds other processes", "");
   }
   return dir.write("cgroup.subtree_control", kEnable);
 }
@@ -105,14 +115,16 @@ std::vector<GroupDir> candidates(const Mount& mount, std::string group) {
   return found;
 }
 
-Result<V2Base> base_from_scope(const Mount& mount, const DriverOptions& options) {
-  SBX_ASSIGN(const std::string group, start_scope(options.scope_program));
+Result<V2Base> base_from_scope(const Mount& mount, const DriverOptions& options, ScopeWish wish) {
+  SBX_ASSIGN(const std::string group, get_scope(options.scope_program, wish));
   const std::string path = group_directory(mount, group);
   SBX_ASSIGN(GroupDir dir, GroupDir::open(path, CGROUP2_SUPER_MAGIC));
   SBX_TRY(prepare(dir));
   V2Base base{std::move(dir), std::nullopt};
-  auto scopes = GroupDir::open(parent_of(path), CGROUP2_SUPER_MAGIC);
-  if (scopes) base.scopes = std::move(*scopes);
+  if (is_our_scope(path)) {
+    auto scopes = GroupDir::open(parent_of(path), CGROUP2_SUPER_MAGIC);
+    if (scopes) base.scopes = std::move(*scopes);
+  }
   return base;
 }
 
@@ -175,7 +187,11 @@ Result<V2Base> find_v2_base(const Mount& mount, const DriverOptions& options) {
     why += to_string(prepared.error()) + "; ";
   }
   if (systemd_is_running()) {
-    auto scope = base_from_scope(mount, options);
+    // A delegated unit that the caller shares with others cannot be used, but a new scope can.
+    auto scope = base_from_scope(mount, options, ScopeWish::kAny);
+    if (!scope && scope.error().operation == kShared) {
+      scope = base_from_scope(mount, options, ScopeWish::kNew);
+    }
     if (scope) return scope;
     why += to_string(scope.error());
   } else if (root) {

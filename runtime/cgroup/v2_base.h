@@ -4,9 +4,10 @@
 // may move the calling process.
 //
 // Where it looks, in this order:
-//  1. upward from the caller's own group: a delegated one (a systemd unit with Delegate=, or, where
+//  1. upward from the caller's own group: a delegated one (a system unit with Delegate=, or, where
 //     systemd does not rule, one whose directory and cgroup.procs the ordinary user owns);
-//  2. a new scope from systemd, through sbx-scope: the user's manager, or the system's for root;
+//  2. systemd, asked through sbx-scope (the user's manager, or the system's for root): the caller's
+//     unit if that has Delegate=, else a new scope;
 //  3. root without systemd: <mount>/<parent>.
 // A process that stands in the base itself is moved to its leaf `supervisor` first, because a group
 // with processes cannot enable controllers for its children ("no internal processes", cgroups(7)).

@@ -8,6 +8,7 @@
 #include <cerrno>
 
 #include "runtime/base/sys.h"
+#include "runtime/cgroup/records.h"
 
 namespace sbx::cgroup {
 namespace {
@@ -77,8 +78,8 @@ class V2Run final : public CgroupRun {
 Result<void> V2Run::make_groups(const V2Owner& owner) {
   SBX_ASSIGN(run_, base_.make_child(record_));
   SBX_TRY(run_.write("cgroup.subtree_control", "+memory +pids"));
-  SBX_ASSIGN(init_, run_.make_child("init"));
-  SBX_ASSIGN(payload_, run_.make_child("payload"));
+  SBX_ASSIGN(init_, run_.make_child(kInitLeaf));
+  SBX_ASSIGN(payload_, run_.make_child(kPayloadLeaf));
   if (!owner.differs) return {};
   for (const GroupDir* dir : {&run_, &init_, &payload_}) {
     SBX_TRY(dir->delegate_to(owner.uid, owner.gid));
@@ -135,8 +136,8 @@ Result<void> V2Run::remove(milliseconds patience) {
 
 Result<void> V2Run::remove_groups(Deadline deadline) {
   SBX_TRY(kill_and_wait_v2(run_, deadline));
-  SBX_TRY(run_.remove_child("payload", deadline));
-  SBX_TRY(run_.remove_child("init", deadline));
+  SBX_TRY(run_.remove_child(kPayloadLeaf, deadline));
+  SBX_TRY(run_.remove_child(kInitLeaf, deadline));
   SBX_TRY(base_.remove_child(record_, deadline));
   run_ = GroupDir();
   return {};

@@ -1,12 +1,15 @@
-// sbx-scope: asks systemd for a transient scope with Delegate=yes around one process, and prints
-// the scope's control group ("/user.slice/…/sbx-42.scope"). The only program here that speaks
-// D-Bus.
+// sbx-scope: gets one process a control group that systemd has delegated, and prints it
+// ("/user.slice/…/sbx-42-1f.scope"). The only program here that speaks D-Bus.
 //
-//   sbx-scope --user|--system --pid PID --unit NAME
+//   sbx-scope --user|--system --pid PID --unit NAME.scope [--new]
 //
-// Started by the v2 driver, once, before it makes any group. Exit 0 with the path on standard
-// output; else 1 (systemd refused or cannot be reached) or 2 (usage) with one line on standard
-// error. The scope ends by itself when its last process is gone. Blocking, at most kPatience.
+// If the process is in a unit with Delegate= already, that is the answer (a user's manager leaves
+// no mark in the group, so it must be asked). Else, and with --new always, a transient scope with
+// Delegate=yes is started around the process. It ends by itself when its last process is gone.
+//
+// Started by the v2 driver, before it makes any group. Exit 0 with the path on standard output;
+// else 1 (systemd refused or cannot be reached) or 2 (usage) with one line on standard error.
+// Blocking, at most kPatience for each answer.
 #include <sys/stat.h>
 #include <systemd/sd-bus.h>
 #include <unistd.h>
@@ -32,6 +35,7 @@ constexpr const char* kManager = "org.freedesktop.systemd1.Manager";
 
 struct Request {
   bool user = false;
+  bool always_new = false;
   std::uint32_t pid = 0;
   std::string unit;
 };
@@ -71,6 +75,8 @@ std::optional<Request> parse(int argc, char** argv) {
     if (option == "--user" || option == "--system") {
       request.user = option == "--user";
       manager_given = true;
+    } else if (option == "--new") {
+      request.always_new = true;
     } else if (option == "--pid") {
       const auto end = value.data() + value.size();
       if (std::from_chars(value.data(), end, request.pid).ptr != end) return std::nullopt;
@@ -146,42 +152,76 @@ int wait_for_job(sd_bus* bus, const Job& job) {
   return 1;
 }
 
-int print_group(sd_bus* bus, const std::string& unit) {
-  char* path = nullptr;
-  int rc = sd_bus_path_encode("/org/freedesktop/systemd1/unit", unit.c_str(), &path);
-  if (rc < 0) return fail("sd_bus_path_encode", rc);
-  const std::string object = path;
-  std::free(path);  // NOLINT: sd-bus allocated it with malloc
+// "org.freedesktop.systemd1.Scope" for x.scope: the interface that has a unit's group and Delegate.
+const char* interface_of(std::string_view unit_path) {
+  // Object paths escape the dot.
+  if (unit_path.ends_with("_2escope")) return "org.freedesktop.systemd1.Scope";
+  if (unit_path.ends_with("_2eservice")) return "org.freedesktop.systemd1.Service";
+  return nullptr;
+}
+
+int print_group(sd_bus* bus, const char* unit_path) {
   char* group = nullptr;
   FreeError error;
-  rc = sd_bus_get_property_string(bus, kDestination, object.c_str(),
-                                  "org.freedesktop.systemd1.Scope", "ControlGroup", &error.error,
-                                  &group);
+  const int rc = sd_bus_get_property_string(bus, kDestination, unit_path, interface_of(unit_path),
+                                            "ControlGroup", &error.error, &group);
   if (rc < 0) return fail("ControlGroup", rc, &error.error);
   (void)std::printf("%s\n", group);
-  std::free(group);  // NOLINT: as above
+  std::free(group);  // NOLINT: sd-bus allocated it with malloc
   return 0;
+}
+
+// The object of the delegated unit that the process is in, or nothing: a unit of another manager,
+// of another kind, or without Delegate=.
+std::optional<std::string> delegated_unit(sd_bus* bus, std::uint32_t pid) {
+  FreeMessage reply;
+  FreeError error;
+  const char* path = nullptr;
+  int delegate = 0;
+  if (sd_bus_call_method(bus, kDestination, kManagerPath, kManager, "GetUnitByPID", &error.error,
+                         &reply.message, "u", pid) < 0 ||
+      sd_bus_message_read(reply.message, "o", &path) < 0 || interface_of(path) == nullptr ||
+      sd_bus_get_property_trivial(bus, kDestination, path, interface_of(path), "Delegate",
+                                  &error.error, 'b', &delegate) < 0 ||
+      delegate == 0) {
+    return std::nullopt;
+  }
+  return path;
+}
+
+int print_new_scope(sd_bus* bus, const Request& request) {
+  Job job{request.unit, {}};
+  // Before the call, so that the answer cannot be missed.
+  int rc = sd_bus_match_signal(bus, nullptr, kDestination, kManagerPath, kManager, "JobRemoved",
+                               on_job_removed, &job);
+  if (rc < 0) return fail("JobRemoved", rc);
+  // The manager sends job signals only to those who subscribed.
+  FreeError error;
+  rc = sd_bus_call_method(bus, kDestination, kManagerPath, kManager, "Subscribe", &error.error,
+                          nullptr, nullptr);
+  if (rc < 0) return fail("Subscribe", rc, &error.error);
+  if (start_unit(bus, request) != 0) return 1;
+  if (wait_for_job(bus, job) != 0) return 1;
+  char* encoded = nullptr;
+  rc = sd_bus_path_encode("/org/freedesktop/systemd1/unit", request.unit.c_str(), &encoded);
+  if (rc < 0) return fail("sd_bus_path_encode", rc);
+  const std::string path = encoded;
+  std::free(encoded);  // NOLINT: sd-bus allocated it with malloc
+  return print_group(bus, path.c_str());
 }
 
 int run(const Request& request) {
   FreeBus bus;
-  int rc = open_bus(request.user, &bus.bus);
+  const int rc = open_bus(request.user, &bus.bus);
   if (rc < 0) return fail(request.user ? "no user manager" : "no system bus", rc);
   (void)sd_bus_set_method_call_timeout(
       bus.bus, static_cast<std::uint64_t>(std::chrono::microseconds(kPatience).count()));
-  Job job{request.unit, {}};
-  // Before the call, so that the answer cannot be missed.
-  rc = sd_bus_match_signal(bus.bus, nullptr, kDestination, kManagerPath, kManager, "JobRemoved",
-                           on_job_removed, &job);
-  if (rc < 0) return fail("JobRemoved", rc);
-  // The manager sends job signals only to those who subscribed.
-  FreeError error;
-  rc = sd_bus_call_method(bus.bus, kDestination, kManagerPath, kManager, "Subscribe", &error.error,
-                          nullptr, nullptr);
-  if (rc < 0) return fail("Subscribe", rc, &error.error);
-  if (start_unit(bus.bus, request) != 0) return 1;
-  if (wait_for_job(bus.bus, job) != 0) return 1;
-  return print_group(bus.bus, request.unit);
+  if (!request.always_new) {
+    if (const auto unit = delegated_unit(bus.bus, request.pid)) {
+      return print_group(bus.bus, unit->c_str());
+    }
+  }
+  return print_new_scope(bus.bus, request);
 }
 
 }  // namespace
@@ -189,7 +229,8 @@ int run(const Request& request) {
 int main(int argc, char** argv) {
   const auto request = parse(argc, argv);
   if (!request) {
-    (void)std::fputs("usage: sbx-scope --user|--system --pid PID --unit NAME.scope\n", stderr);
+    (void)std::fputs("usage: sbx-scope --user|--system --pid PID --unit NAME.scope [--new]\n",
+                     stderr);
     return 2;
   }
   return run(*request);

@@ -16,7 +16,9 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds kPatience(20'000);  // an emulated guest is slow
+constexpr milliseconds kPatience(60'000);  // an emulated guest is slow
+
+constexpr std::size_t kHog = 64U << 20;
 
 bool is_dead(std::string_view record, void* context) {
   return static_cast<std::set<std::string>*>(context)->contains(std::string(record));
@@ -51,7 +53,7 @@ TEST_F(DriverTest, AnUnusedRunIsRemovedTwiceWithoutError) {
 TEST_F(DriverTest, AMemoryHogIsKilledAndCounted) {
   const auto run = make_run("hog", {32U << 20, 1000, 16});
   ASSERT_TRUE(run);
-  auto hog = Process::start_in(*run, [] { touch_memory(256U << 20); });
+  auto hog = Process::start_in(*run, [] { touch_memory(kHog); });
   EXPECT_TRUE(wait_for_oom(*run, kPatience));
   const auto status = hog.wait(kPatience);
   ASSERT_TRUE(status);
@@ -66,15 +68,15 @@ TEST_F(DriverTest, AMemoryHogIsKilledAndCounted) {
 
 // The control of the one above.
 TEST_F(DriverTest, TheSameHogLivesWithAHigherLimit) {
-  const auto run = make_run("roomy", {320U << 20, 1000, 16});
+  const auto run = make_run("roomy", {96U << 20, 1000, 16});
   ASSERT_TRUE(run);
-  auto hog = Process::start_in(*run, [] { touch_memory(256U << 20); });
+  auto hog = Process::start_in(*run, [] { touch_memory(kHog); });
   EXPECT_EQ(hog.wait(kPatience), 0);
   EXPECT_FALSE(run->oom_happened());
   const auto usage = run->usage();
   ASSERT_TRUE(usage);
   EXPECT_EQ(usage->oom_kills, 0U);
-  EXPECT_GE(usage->memory_peak, 256U << 20);
+  EXPECT_GE(usage->memory_peak, kHog);
 }
 
 TEST_F(DriverTest, SharedMemoryIsChargedToo) {
@@ -83,7 +85,7 @@ TEST_F(DriverTest, SharedMemoryIsChargedToo) {
   auto hog = Process::start_in(*run, [] {
     const std::string chunk(1U << 20, 'x');
     const UniqueFd memory(::memfd_create("hog", MFD_CLOEXEC));
-    for (int i = 0; i < 256; ++i) {
+    for (int i = 0; i < 64; ++i) {
       if (::write(memory.get(), chunk.data(), chunk.size()) < 0) ::_exit(103);
     }
   });
@@ -108,24 +110,26 @@ TEST_F(DriverTest, ForksBeyondTheLimitAreRefusedAndCounted) {
   }
 }
 
+// The limit is so low that a busy machine, too, gives more than it.
 TEST_F(DriverTest, CpuTimeIsLimitedAndCounted) {
-  const auto run = make_run("cpu", {64U << 20, 250, 16});
+  const auto run = make_run("cpu", {64U << 20, 50, 16});
   ASSERT_TRUE(run);
   const auto start = steady_clock::now();
   auto spinner = Process::start_in(*run, spin);
-  EXPECT_FALSE(spinner.wait(milliseconds(1200)));
+  std::uint64_t throttled = 0;
+  while (throttled < 300'000 && steady_clock::now() - start < kPatience) {
+    ASSERT_FALSE(spinner.wait(milliseconds(50)));  // the pace of the loop
+    throttled = run->usage()->throttled_usec;
+  }
   const auto used = run->cpu_usec();
   const auto elapsed = std::chrono::duration<double>(steady_clock::now() - start).count();
   ASSERT_TRUE(used);
-  const double share = static_cast<double>(*used) / 1e6 / elapsed;
-  EXPECT_GT(share, 0.05);
-  EXPECT_LT(share, 0.40);
+  EXPECT_GE(throttled, 300'000U);
+  EXPECT_GT(*used, 0U);
+  EXPECT_LT(static_cast<double>(*used) / 1e6 / elapsed, 0.15);
   spinner.kill();
   EXPECT_TRUE(spinner.wait(kPatience));
-  const auto usage = run->usage();
-  ASSERT_TRUE(usage);
-  EXPECT_GE(usage->cpu_usec, *used);
-  EXPECT_GT(usage->throttled_usec, 100'000U);
+  EXPECT_GE(run->usage()->cpu_usec, *used);
 }
 
 TEST_F(DriverTest, ARunDroppedWithProcessesInsideLeavesNothing) {
@@ -181,16 +185,16 @@ TEST_F(DriverTest, SweepRemovesASpawnersLeaf) {
   }
 }
 
-TEST_F(DriverTest, AHundredRunsLeaveNothing) {
+TEST_F(DriverTest, ManyRunsLeaveNothing) {
+  constexpr int kRuns = 30;
   const auto start = steady_clock::now();
-  for (int i = 0; i < 100; ++i) {
+  for (int i = 0; i < kRuns; ++i) {
     const auto run = make_run("many", kDefaultLimits);
     ASSERT_TRUE(run);
     ASSERT_TRUE(run->remove(kPatience));
   }
   const auto elapsed = std::chrono::duration<double, std::milli>(steady_clock::now() - start);
-  RecordProperty("milliseconds_per_run", std::to_string(elapsed.count() / 100));
-  std::printf("groups made, limited and removed in %.2f ms\n", elapsed.count() / 100);
+  std::printf("groups made, limited and removed in %.2f ms\n", elapsed.count() / kRuns);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 #include "runtime/cgroup/hierarchy.h"
 
@@ -30,11 +31,23 @@ std::vector<std::string> remove_directories_named(const std::string& name) {
   return left;
 }
 
-void DriverTest::SetUp() {
+namespace {
+
+DriverOptions options_for(uid_t owner_uid, gid_t owner_gid) {
   DriverOptions options;
   options.parent = test_parent();
-  options.owner_uid = ::geteuid();
-  options.owner_gid = ::getegid();
+  options.owner_uid = owner_uid;
+  options.owner_gid = owner_gid;
+  // The tests do not lie beside sbx-scope; who wants it used says where it is.
+  const char* scope = std::getenv("SBX_TEST_SCOPE_PROGRAM");
+  if (scope != nullptr) options.scope_program = scope;
+  return options;
+}
+
+}  // namespace
+
+void DriverTest::SetUp() {
+  const DriverOptions options = options_for(::geteuid(), ::getegid());
   auto driver = choose_driver(options);
   if (!driver) {
     GTEST_SKIP() << to_string(driver.error()) << "; fix: " << driver.error().fix;
@@ -63,11 +76,7 @@ std::unique_ptr<CgroupRun> DriverTest::make_run(const std::string& record,
 }
 
 std::unique_ptr<Driver> DriverTest::make_driver(uid_t owner) const {
-  DriverOptions options;
-  options.parent = test_parent();
-  options.owner_uid = owner;
-  options.owner_gid = owner;
-  auto driver = choose_driver(options);
+  auto driver = choose_driver(options_for(owner, owner));
   if (!driver) {
     ADD_FAILURE() << to_string(driver.error());
     return nullptr;

@@ -63,7 +63,7 @@ TEST_F(V1DriverTest, TellsOfAnOomKillWhileTheMainProcessLives) {
   ASSERT_TRUE(run);
   auto parent = Process::start_in(*run, [] {
     if (::fork() == 0) {
-      touch_memory(256U << 20);
+      touch_memory(64U << 20);
       ::_exit(0);
     }
     sleep_forever();

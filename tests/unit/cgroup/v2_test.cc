@@ -1,5 +1,6 @@
 // What only the v2 driver has: leaves to clone into, group kill, delegation to another uid.
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kPatience(20'000);
+constexpr milliseconds kPatience(60'000);  // an emulated guest is slow
 constexpr uid_t kOuterRoot = 1879048192;
 
 class V2DriverTest : public DriverTest {
@@ -53,13 +54,28 @@ TEST_F(V2DriverTest, AnOomKillTakesTheWholePayloadAndLeavesInitAlone) {
   if (init == 0) sleep_forever();
   ASSERT_GT(init, 0);
   auto bystander = Process::start_in(*run, sleep_forever);
-  auto hog = Process::start_in(*run, [] { touch_memory(256U << 20); });
+  auto hog = Process::start_in(*run, [] { touch_memory(64U << 20); });
   EXPECT_TRUE(wait_for_oom(*run, kPatience));
   EXPECT_TRUE(hog.wait(kPatience));
   EXPECT_TRUE(bystander.wait(kPatience));
   EXPECT_EQ(::waitpid(init, nullptr, WNOHANG), 0);
   EXPECT_TRUE(run->remove(kPatience));
   EXPECT_EQ(::waitpid(init, nullptr, 0), init);
+}
+
+bool everything_is_dead(std::string_view, void*) {
+  return true;
+}
+
+TEST_F(V2DriverTest, SweepLeavesGroupsOfAnotherShapeAlone) {
+  const auto run = make_run("beside", kDefaultLimits);
+  ASSERT_TRUE(run);
+  const std::string base = "/proc/self/fd/" + std::to_string(run->init_leaf_fd()) + "/../../";
+  ASSERT_EQ(::mkdir((base + "foreign").c_str(), 0755), 0);
+  ASSERT_EQ(::mkdir((base + "foreign/part").c_str(), 0755), 0);
+  EXPECT_TRUE(driver_->sweep(everything_is_dead, nullptr));
+  EXPECT_EQ(::rmdir((base + "foreign/part").c_str()), 0);
+  EXPECT_EQ(::rmdir((base + "foreign").c_str()), 0);
 }
 
 TEST_F(V2DriverTest, KillEndsAForkBombAtOnce) {

@@ -1,0 +1,93 @@
+# sbx-run itself on cgroup v2, as root and as an ordinary user. Sourced by run-cases.
+# shellcheck shell=bash
+# shellcheck disable=SC2154  # guest_uid and guest_user are run-cases'
+
+# Time-outs are for an emulated machine.
+sbx() { "$VM_BUILD/bin/sbx-run" --rootfs host -t 200 "$@"; }
+
+# field PATH: one value of the result in result.json, "usage.oom_kills".
+field() {
+  python3 -c 'import functools, json, sys
+value = functools.reduce(lambda v, key: v[key], sys.argv[1].split("."), json.load(open("result.json")))
+print(value if isinstance(value, str) else json.dumps(value))' "$1"
+}
+
+# expect PATH VALUE: of the result.
+expect() {
+  local value
+  value=$(field "$1")
+  [ "$value" = "$2" ] || { cat result.json; fail "$1 is $value, not $2"; }
+}
+
+expect_v2() { grep -q '"v2: ' result.json || { cat result.json; fail "not the v2 driver"; }; }
+
+# No group of ours is left, whoever made it; a subtree of root's stays, empty.
+expect_no_groups() {
+  local left
+  left=$(find /sys/fs/cgroup -mindepth 2 -type d -path '*sbx*')
+  [ -z "$left" ] || fail "groups left: $left"
+}
+
+case_sbx_run_root() {
+  sbx --json -l bash -c 'echo hello; exit 3' >result.json || [ $? = 3 ] || fail "exit code $?"
+  expect status exit
+  expect stdout $'hello'
+  expect_v2
+  expect_no_groups
+}
+
+case_sbx_run_oom() {
+  # shellcheck disable=SC2016  # the sandbox's shell expands it
+  sbx --json --memory 64M -l bash -c 'x=$(head -c 200M /dev/zero | tr "\0" x)' >result.json || true
+  expect status oom
+  expect limits_hit '["memory"]'
+  expect_no_groups
+}
+
+case_sbx_run_fork_bomb() {
+  sbx --json -t 15 -l bash -c 'f() { f | f & }; f; sleep 60' >result.json 2>errors || true
+  expect usage.pids_peak 64
+  expect_no_groups
+}
+
+# The user has a delegated subtree and stands in it, as in a unit with Delegate= and User=.
+case_sbx_run_user() {
+  local group=/sys/fs/cgroup/sbx-user
+  mkdir $group
+  chown "$guest_uid" $group $group/cgroup.{procs,subtree_control,threads}
+  # shellcheck disable=SC2016  # the inner shell expands them
+  bash -c 'echo $$ >"$1/cgroup.procs"; exec setpriv --reuid "$2" --regid "$2" --clear-groups -- \
+    env HOME=/tmp "$VM_BUILD/bin/sbx-run" --rootfs host -t 200 --json -l bash -c "id -u; exit 4"' \
+    in_group $group "$guest_uid" >result.json || [ $? = 4 ] || fail "exit code $?"
+  expect status exit
+  expect stdout 65534
+  expect_v2
+  [ "$(ls -d $group/*/)" = $group/supervisor/ ] || fail "left: $(ls -d $group/*/)"
+  rmdir $group/supervisor $group
+}
+
+wait_for_file() {
+  for _ in $(seq 100); do
+    [ ! -e "$1" ] || return 0
+    sleep 0.1
+  done
+  return 1
+}
+
+# A handler behind a pipe runs as root with the core on its standard input, whatever RLIMIT_CORE is but
+# 1. The control is the same death outside, with a limit of 0.
+case_sbx_run_core_pattern() {
+  printf '#!/bin/sh\ncat >/tmp/core.caught\n' >/tmp/catch-core
+  chmod 0755 /tmp/catch-core
+  echo '|/tmp/catch-core' >/proc/sys/kernel/core_pattern
+  # shellcheck disable=SC2016  # the inner shells expand it
+  bash -c 'ulimit -c 0; kill -SEGV $$' || true
+  wait_for_file /tmp/core.caught || fail "control: the handler was not called"
+  rm /tmp/core.caught
+  local program
+  # shellcheck disable=SC2016  # the inner shells expand it
+  for program in 'kill -SEGV $$' 'ulimit -c 0; kill -SEGV $$' 'bash -c "kill -ABRT \$\$"; exit 5'; do
+    sbx --json -l bash -c "$program" >result.json || true
+    ! wait_for_file /tmp/core.caught || fail "the handler got the core of: $program"
+  done
+}
