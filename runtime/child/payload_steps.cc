@@ -18,6 +18,7 @@ namespace sbx::child {
 
 constexpr std::uint64_t kCgroupMagic = 0x27e0eb;
 constexpr std::uint64_t kProcMagic = 0x9fa0;
+constexpr Word kNestedId = 65534;  // the payload's uid in its own namespace, and in no other of ours
 
 // First, while the uid is still the one that opened the files: cgroup v1 checks the opener. On v2 the
 // clone has put us into the leaf already. The magic is checked so that "0" goes nowhere else.
@@ -78,8 +79,10 @@ Word write_id_maps(Context& context) {
 }
 
 // While root in the nested namespace: the sysctl is per user namespace, that of its opener. A second
-// layer under seccomp's unshare and clone rules.
+// layer under seccomp's unshare and clone rules. Only there: where the nested one is allowed to be
+// missing, this would forbid the spawner's every later run its own.
 Word forbid_user_namespaces(Context& context) {
+  if (sys(__NR_getuid) != kNestedId) return -EPERM;
   return write_proc(context, "sys/user/max_user_namespaces", "0", 1);
 }
 
