@@ -111,8 +111,14 @@ Result<UniqueFd> Spawner::launch(const LaunchRequest& request) {
       !copy_text(packet.output_uid, request.output.uid)) {
     return invalid("output limits are too long");
   }
-  SBX_TRY(sys::send_packet(
-      socket_.get(), {reinterpret_cast<const std::uint8_t*>(&packet), sizeof packet}, fds));
+  auto sent = sys::send_packet(
+      socket_.get(), {reinterpret_cast<const std::uint8_t*>(&packet), sizeof packet}, fds);
+  if (!sent) {
+    Error error = std::move(sent).error();
+    error.stage = "spawn";
+    const bool gone = error.sys_errno == EPIPE || error.sys_errno == ECONNRESET;
+    return gone ? std::move(error).with_context("the spawner has ended") : error;
+  }
   return std::move(control.first);
 }
 
