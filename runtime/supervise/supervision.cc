@@ -103,12 +103,13 @@ void Supervision::take_answers() {
         MSG_DONTWAIT);
     if (received && !*received) return;
     if (!received || (*received)->size != sizeof answer) {
-      // The spawner died; init follows by its death signal.
+      // The spawner died. Init follows by its death signal, unless it had not armed it yet: by ours.
       Error error;
       error.operation = "spawner";
       error.detail = "the spawner ended during the run";
       fail(std::move(error));
       child_.control.reset();
+      kill();
       if (!pidfd_) finish();
       return;
     }
