@@ -1,0 +1,289 @@
+// Records and id leases: a lock is the only liveness.
+#include "runtime/spawn/records.h"
+
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <thread>
+
+#include "runtime/base/sys.h"
+
+namespace sbx::spawn {
+namespace {
+
+using ::testing::HasSubstr;
+using ::testing::MatchesRegex;
+namespace fs = std::filesystem;
+
+class Runtime : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    char path[] = "/tmp/sbx-records-XXXXXX";
+    ASSERT_NE(::mkdtemp(path), nullptr);
+    top_ = path;
+    auto opened = RuntimeDirectory::open(path_of("run"));
+    ASSERT_TRUE(opened) << to_string(opened.error());
+    directory_.emplace(*std::move(opened));
+  }
+  void TearDown() override {
+    std::error_code ignored;
+    fs::remove_all(top_, ignored);
+  }
+  [[nodiscard]] std::string path_of(const std::string& name) const { return top_ + "/" + name; }
+  [[nodiscard]] bool has_record(const std::string& id) const {
+    return fs::exists(path_of("run/runs/" + id + ".json"));
+  }
+  [[nodiscard]] Error refusal_of(const std::string& name) const {
+    auto opened = RuntimeDirectory::open(path_of(name));
+    return opened ? invalid("accepted") : std::move(opened).error();
+  }
+  std::string top_;
+  std::optional<RuntimeDirectory> directory_;
+};
+
+using Directories = Runtime;
+using Records = Runtime;
+using Leases = Runtime;
+
+TEST_F(Directories, AreMadeForTheCallerAlone) {
+  for (const char* name : {"run", "run/runs", "run/ids"}) {
+    struct stat info{};
+    ASSERT_EQ(::stat(path_of(name).c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777, 0700U) << name;
+  }
+}
+
+TEST_F(Directories, ThatExistAreUsedAgain) {
+  EXPECT_TRUE(RuntimeDirectory::open(path_of("run")));
+}
+
+TEST_F(Directories, ThatAreLinksAreRefused) {
+  fs::create_directory(path_of("elsewhere"));
+  fs::create_directory_symlink(path_of("elsewhere"), path_of("link"));
+  const Error error = refusal_of("link");
+  EXPECT_EQ(error.code, ErrorCode::kHost);
+  EXPECT_THAT(error.detail, HasSubstr("is not a directory of yours"));
+  EXPECT_THAT(error.fix, HasSubstr("runtime_dir"));
+  EXPECT_TRUE(fs::is_empty(path_of("elsewhere")));
+}
+
+TEST_F(Directories, WithALinkInsideAreRefused) {
+  fs::create_directory(path_of("elsewhere"));
+  fs::create_directory(path_of("half"));
+  fs::create_directory_symlink(path_of("elsewhere"), path_of("half/runs"));
+  EXPECT_EQ(refusal_of("half").code, ErrorCode::kHost);
+  EXPECT_TRUE(fs::is_empty(path_of("elsewhere")));
+}
+
+TEST_F(Directories, ThatAreFilesAreRefused) {
+  std::ofstream(path_of("file")) << "x";
+  EXPECT_EQ(refusal_of("file").code, ErrorCode::kHost);
+}
+
+TEST_F(Directories, ThatOthersCanWriteAreRefused) {
+  for (const mode_t mode : {0777U, 01777U, 0770U}) {
+    fs::create_directory(path_of("open"));
+    ASSERT_EQ(::chmod(path_of("open").c_str(), mode), 0);
+    EXPECT_THAT(refusal_of("open").detail, HasSubstr("writable by somebody else"));
+    fs::remove_all(path_of("open"));
+  }
+}
+
+TEST_F(Directories, ThatBelongToOthersAreRefused) {
+  std::string theirs = "/usr";  // root's, for everybody else
+  if (::geteuid() == 0) {
+    theirs = path_of("theirs");
+    ASSERT_EQ(::mkdir(theirs.c_str(), 0700), 0);
+    ASSERT_EQ(::chown(theirs.c_str(), 12345, 12345), 0);
+  }
+  const auto opened = RuntimeDirectory::open(theirs);
+  ASSERT_FALSE(opened);
+  EXPECT_THAT(opened.error().detail, HasSubstr("belongs to or is writable by somebody else"));
+}
+
+TEST_F(Directories, ThatCannotBeMadeSayWhere) {
+  const Error error = refusal_of("no/such/parent");
+  EXPECT_EQ(error.code, ErrorCode::kHost);
+  EXPECT_THAT(to_string(error), HasSubstr("no/such/parent: No such file or directory"));
+}
+
+TEST_F(Records, LiveAsLongAsTheirOwner) {
+  {
+    const auto record = Record::create(*directory_, "0123456789abcdef");
+    ASSERT_TRUE(record);
+    EXPECT_TRUE(has_record("0123456789abcdef"));
+    EXPECT_FALSE(directory_->is_dead("0123456789abcdef"));
+    EXPECT_EQ(directory_->remove_dead_records(), 0);
+  }
+  EXPECT_FALSE(has_record("0123456789abcdef"));
+  EXPECT_TRUE(directory_->is_dead("0123456789abcdef"));
+}
+
+TEST_F(Records, SayWhoseTheyAre) {
+  const auto record = Record::create(*directory_, "a1");
+  ASSERT_TRUE(record);
+  const auto text = sys::read_file(path_of("run/runs/a1.json"), 1000);
+  ASSERT_TRUE(text);
+  EXPECT_THAT(*text, MatchesRegex("\\{\"id\":\"a1\",\"pid\":[0-9]+,\"started\":[0-9]+\\}\n"));
+}
+
+TEST_F(Records, AreNeverSeenUnlocked) {
+  // One thread makes and drops them, the other removes whatever looks dead: it must never find any.
+  std::atomic<bool> stop = false;
+  int removed = 0;
+  std::thread sweeper([&] {
+    while (!stop) removed += directory_->remove_dead_records();
+  });
+  for (int i = 0; i < 2000; ++i) {
+    const auto record = Record::create(*directory_, new_run_id());
+    EXPECT_TRUE(record);
+  }
+  stop = true;
+  sweeper.join();
+  EXPECT_EQ(removed, 0);
+}
+
+TEST_F(Records, OfADeadProcessAreRemoved) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const auto record = Record::create(*directory_, "dead");
+    (void)::raise(SIGKILL);
+  }
+  ASSERT_EQ(::waitpid(pid, nullptr, 0), pid);
+  ASSERT_TRUE(has_record("dead"));
+  const auto alive = Record::create(*directory_, "alive");
+  ASSERT_TRUE(alive);
+  EXPECT_TRUE(directory_->is_dead("dead"));
+  EXPECT_EQ(directory_->remove_dead_records(), 1);
+  EXPECT_FALSE(has_record("dead"));
+  EXPECT_TRUE(has_record("alive"));
+}
+
+TEST_F(Records, ThatAreAbandonedStayForTheNextSweep) {
+  {
+    auto record = Record::create(*directory_, "left");
+    ASSERT_TRUE(record);
+    record->abandon();
+    EXPECT_FALSE(directory_->is_dead("left"));
+  }
+  EXPECT_TRUE(has_record("left"));
+  EXPECT_TRUE(directory_->is_dead("left"));
+  EXPECT_EQ(directory_->remove_dead_records(), 1);
+}
+
+TEST_F(Records, AreMadeOnce) {
+  const auto first = Record::create(*directory_, "same");
+  ASSERT_TRUE(first);
+  EXPECT_FALSE(Record::create(*directory_, "same"));
+  EXPECT_FALSE(directory_->is_dead("same"));
+}
+
+TEST_F(Records, MovedKeepOneOwner) {
+  std::optional<Record> kept;
+  {
+    auto record = Record::create(*directory_, "moved");
+    ASSERT_TRUE(record);
+    kept.emplace(*std::move(record));
+  }
+  EXPECT_TRUE(has_record("moved"));
+  EXPECT_FALSE(directory_->is_dead("moved"));
+  kept.reset();
+  EXPECT_FALSE(has_record("moved"));
+}
+
+TEST_F(Records, ThatAreLinksAreNotFollowed) {
+  std::ofstream(path_of("outside.json")) << "x";
+  fs::create_symlink(path_of("outside.json"), path_of("run/runs/link.json"));
+  EXPECT_FALSE(directory_->is_dead("link"));
+  EXPECT_EQ(directory_->remove_dead_records(), 0);
+  EXPECT_TRUE(fs::exists(path_of("outside.json")));
+}
+
+TEST(RunIds, AreSixteenDigitsAndDiffer) {
+  std::set<std::string> ids;
+  for (int i = 0; i < 1000; ++i) {
+    const std::string id = new_run_id();
+    EXPECT_THAT(id, MatchesRegex("[0-9a-f]+"));
+    EXPECT_EQ(id.size(), 16U);
+    EXPECT_TRUE(ids.insert(id).second);
+  }
+}
+
+TEST_F(Leases, AreTheLowestFreeOnesOfTheLowerHalf) {
+  auto one = lease_id(*directory_, 8);
+  const auto two = lease_id(*directory_, 8);
+  const auto three = lease_id(*directory_, 8);
+  ASSERT_TRUE(one && two && three);
+  EXPECT_EQ(one->index, 1U);
+  EXPECT_EQ(two->index, 2U);
+  EXPECT_EQ(three->index, 3U);
+  const auto none = lease_id(*directory_, 8);
+  ASSERT_FALSE(none);
+  EXPECT_EQ(none.error().code, ErrorCode::kHost);
+  EXPECT_EQ(none.error().detail, "all 3 ids for runs are in use");
+  one->lock.reset();
+  const auto again = lease_id(*directory_, 8);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->index, 1U);
+}
+
+TEST_F(Leases, OfASingleIdAreIdZeroForEverybody) {
+  for (int i = 0; i < 2; ++i) {
+    const auto lease = lease_id(*directory_, 1);
+    ASSERT_TRUE(lease);
+    EXPECT_EQ(lease->index, 0U);
+    EXPECT_FALSE(lease->lock);
+  }
+}
+
+TEST_F(Leases, StayInsideSmallRanges) {
+  for (const std::uint32_t count : {2U, 3U}) {
+    const auto lease = lease_id(*directory_, count);
+    ASSERT_TRUE(lease);
+    EXPECT_EQ(lease->index, 1U);
+    EXPECT_FALSE(lease_id(*directory_, count));
+  }
+}
+
+TEST_F(Leases, AreExclusiveBetweenProcesses) {
+  constexpr int kProcesses = 16;
+  auto indices = sys::pipe();
+  auto hold = sys::pipe();
+  ASSERT_TRUE(indices && hold);
+  std::vector<pid_t> children;
+  for (int i = 0; i < kProcesses; ++i) {
+    const pid_t pid = ::fork();
+    if (pid == 0) {
+      hold->second.reset();
+      const auto lease = lease_id(*directory_, 1000);
+      const std::uint32_t index = lease ? lease->index : 0;
+      (void)::write(indices->second.get(), &index, sizeof index);
+      char end = 0;
+      (void)::read(hold->first.get(), &end, 1);  // until all have theirs
+      ::_exit(0);
+    }
+    children.push_back(pid);
+  }
+  std::set<std::uint32_t> leased;
+  for (int i = 0; i < kProcesses; ++i) {
+    std::uint32_t index = 0;
+    ASSERT_EQ(::read(indices->first.get(), &index, sizeof index), sizeof index);
+    leased.insert(index);
+  }
+  hold->second.reset();
+  for (const pid_t child : children) (void)::waitpid(child, nullptr, 0);
+  EXPECT_EQ(leased.size(), std::size_t{kProcesses});
+  EXPECT_EQ(leased.count(0), 0U);
+}
+
+}  // namespace
+}  // namespace sbx::spawn

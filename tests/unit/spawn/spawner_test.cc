@@ -1,0 +1,227 @@
+// The spawner on this host: it starts, tells what fails, and ends with its supervisor.
+#include "runtime/spawn/spawner.h"
+
+#include <gmock/gmock.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "runtime/base/sys.h"
+#include "runtime/plan/host_facts.h"
+
+namespace sbx::spawn {
+namespace {
+
+using ::testing::HasSubstr;
+
+SpawnerOptions options_for_this_host() {
+  const plan::HostFacts host = plan::read_host_facts({});
+  SpawnerOptions options;
+  options.ids = host.ids;
+  options.id_count = host.id_count;
+  options.host_uid = host.host_uid;
+  options.host_gid = host.host_gid;
+  options.sub_uid = host.sub_uid;
+  options.sub_gid = host.sub_gid;
+  return options;
+}
+
+bool ends_within(const UniqueFd& pidfd, int milliseconds) {
+  pollfd end{pidfd.get(), POLLIN, 0};
+  return ::poll(&end, 1, milliseconds) == 1;
+}
+
+UniqueFd open_pidfd(pid_t pid) {
+  return UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+}
+
+// Waits for a packet of the control socket; kind 0 when nothing came in time.
+AnswerPacket next_answer(const UniqueFd& control, std::vector<UniqueFd>* fds = nullptr) {
+  AnswerPacket answer;
+  pollfd ready{control.get(), POLLIN, 0};
+  if (::poll(&ready, 1, 10'000) != 1) return answer;
+  auto received =
+      sys::receive_packet(control.get(), {reinterpret_cast<std::uint8_t*>(&answer), sizeof answer});
+  if (!received || !*received || (*received)->size != sizeof answer) return {};
+  if (fds != nullptr) *fds = std::move((*received)->fds);
+  return answer;
+}
+
+// A spawner, and a launch of sbx-init whose plan is no plan: it says so and ends at once.
+class Launches : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    auto started = Spawner::start(options_for_this_host());
+    if (!started && started.error().code == ErrorCode::kHost) {
+      GTEST_SKIP() << to_string(started.error()) << "; " << started.error().fix;
+    }
+    ASSERT_TRUE(started) << to_string(started.error());
+    spawner_.emplace(*std::move(started));
+    auto report = sys::pipe();
+    auto lifeline = sys::pipe();
+    ASSERT_TRUE(report && lifeline);
+    report_ = std::move(report->first);
+    report_end_ = std::move(report->second);
+    lifeline_ = std::move(lifeline->second);
+    lifeline_end_ = std::move(lifeline->first);
+    null_ = *sys::open("/dev/null", O_RDWR);
+    no_plan_ = *sys::sealed_memfd("no-plan", {}, false);
+  }
+
+  [[nodiscard]] LaunchRequest request() const {
+    LaunchRequest request;
+    request.plan = no_plan_.get();
+    request.stdin_fd = request.stdout_fd = request.stderr_fd = null_.get();
+    request.report = report_end_.get();
+    request.lifeline = lifeline_end_.get();
+    request.output = {"1048576", "64", "0755", "0"};
+    return request;
+  }
+
+  [[nodiscard]] AnswerPacket first_answer(const LaunchRequest& request) {
+    auto control = spawner_->launch(request);
+    EXPECT_TRUE(control);
+    return control ? next_answer(*control) : AnswerPacket{};
+  }
+
+  std::optional<Spawner> spawner_;
+  UniqueFd report_, report_end_, lifeline_, lifeline_end_, null_, no_plan_;
+};
+
+TEST_F(Launches, TellOfInitsBirthAndDeath) {
+  const auto control = spawner_->launch(request());
+  ASSERT_TRUE(control);
+  std::vector<UniqueFd> fds;
+  const AnswerPacket launched = next_answer(*control, &fds);
+  ASSERT_EQ(launched.kind, AnswerKind::kLaunched);
+  ASSERT_EQ(fds.size(), 1U);
+  EXPECT_TRUE(ends_within(fds[0], 10'000)) << "the pidfd that was passed is init's";
+  const AnswerPacket ended = next_answer(*control);
+  ASSERT_EQ(ended.kind, AnswerKind::kEnded);
+  EXPECT_EQ(ended.output_empty, 1);
+  ASSERT_TRUE(WIFEXITED(ended.status));
+  EXPECT_EQ(WEXITSTATUS(ended.status), 1);
+}
+
+TEST_F(Launches, RunInitWhichReportsThatItsPlanIsNone) {
+  const auto control = spawner_->launch(request());
+  ASSERT_TRUE(control);
+  plan::Record record;
+  ASSERT_EQ(::read(report_.get(), &record, sizeof record), sizeof record);
+  EXPECT_EQ(record.kind, plan::RecordKind::kStepFailed);
+  EXPECT_EQ(record.step, plan::Step::kReadPlan);
+  EXPECT_EQ(record.error, EPROTO);
+}
+
+TEST_F(Launches, IntoWhatIsNoCgroupFailWithTheCallsName) {
+  LaunchRequest into_null = request();
+  into_null.init_leaf = null_.get();
+  const AnswerPacket answer = first_answer(into_null);
+  EXPECT_EQ(answer.kind, AnswerKind::kFailed);
+  EXPECT_STREQ(answer.operation, "clone3");
+  EXPECT_EQ(answer.error, EBADF);
+}
+
+TEST_F(Launches, WithABadOutputSizeFailWithTheMountsName) {
+  LaunchRequest bad = request();
+  bad.output.size = "much";
+  const AnswerPacket answer = first_answer(bad);
+  EXPECT_EQ(answer.kind, AnswerKind::kFailed);
+  EXPECT_STREQ(answer.operation, "fsmount(/output)");
+  EXPECT_EQ(answer.error, EINVAL);
+}
+
+TEST_F(Launches, ThatFailedDoNotSpoilTheNext) {
+  LaunchRequest bad = request();
+  bad.init_leaf = null_.get();
+  for (int i = 0; i < 100; ++i) EXPECT_EQ(first_answer(bad).kind, AnswerKind::kFailed);
+  EXPECT_EQ(first_answer(request()).kind, AnswerKind::kLaunched);
+}
+
+TEST_F(Launches, WithLimitsTooLongForThePacketAreNeverSent) {
+  LaunchRequest bad = request();
+  bad.output.size = std::string(24, '1');
+  const auto control = spawner_->launch(bad);
+  ASSERT_FALSE(control);
+  EXPECT_EQ(control.error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(Launches, AfterTheSpawnersDeathAreAnErrorAndNoSignal) {
+  ASSERT_EQ(::kill(spawner_->pid(), SIGKILL), 0);
+  ASSERT_TRUE(ends_within(open_pidfd(spawner_->pid()), 10'000));
+  const auto control = spawner_->launch(request());
+  ASSERT_FALSE(control);
+  EXPECT_EQ(control.error().sys_errno, EPIPE);
+}
+
+TEST_F(Launches, OfASpawnerThatIsDroppedEndWithIt) {
+  const pid_t pid = spawner_->pid();
+  const UniqueFd pidfd = open_pidfd(pid);
+  spawner_.reset();
+  EXPECT_TRUE(ends_within(pidfd, 0)) << "the destructor waits";
+  EXPECT_EQ(::kill(pid, 0), -1);
+}
+
+// Runs `act` in a child that then dies; returns what it wrote into the pipe.
+std::string in_child(void (*act)(int pipe)) {
+  auto ends = sys::pipe();
+  if (!ends) return "no pipe";
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    act(ends->second.get());
+    (void)::kill(::getpid(), SIGKILL);
+  }
+  ends->second.reset();
+  auto text = sys::read_all(ends->first.get(), 4096);
+  (void)::waitpid(pid, nullptr, 0);
+  return text ? *text : to_string(text.error());
+}
+
+TEST(Spawner, DiesWithASupervisorThatIsKilled) {
+  // The pipe ends when its last holder does. The spawner holds nothing of its parent's, so what is
+  // awaited is its pid.
+  const std::string pid = in_child([](int pipe) {
+    const auto spawner = Spawner::start(options_for_this_host());
+    if (!spawner) return;
+    (void)sys::write_all(pipe, std::to_string(spawner->pid()));
+    (void)::kill(::getpid(), SIGKILL);
+  });
+  if (pid.empty()) GTEST_SKIP() << "this host starts no spawner";
+  const UniqueFd pidfd = open_pidfd(std::stoi(pid));
+  if (pidfd) {
+    EXPECT_TRUE(ends_within(pidfd, 10'000));
+  }
+}
+
+// A user namespace in which no further one may be made, as sysctl user.max_user_namespaces=0 has
+// it.
+bool enter_namespace_without_more() {
+  const std::string uid = std::to_string(::geteuid());
+  const std::string gid = std::to_string(::getegid());
+  if (::unshare(CLONE_NEWUSER) != 0) return false;
+  return sys::write_file("/proc/self/setgroups", "deny") &&
+         sys::write_file("/proc/self/uid_map", "0 " + uid + " 1") &&
+         sys::write_file("/proc/self/gid_map", "0 " + gid + " 1") &&
+         sys::write_file("/proc/sys/user/max_user_namespaces", "0");
+}
+
+TEST(Spawner, WithoutUserNamespacesIsRefusedWithTheFix) {
+  const std::string said = in_child([](int pipe) {
+    if (!enter_namespace_without_more()) return;
+    const auto spawner = Spawner::start(options_for_this_host());
+    const std::string text =
+        spawner ? "it started" : to_string(spawner.error()) + " | " + spawner.error().fix;
+    (void)sys::write_all(pipe, text);
+  });
+  if (said.empty()) GTEST_SKIP() << "this host gives no user namespace to set that up in";
+  EXPECT_THAT(said, HasSubstr("unshare(CLONE_NEWUSER): cannot enter a user namespace: No space"));
+  EXPECT_THAT(said, HasSubstr("user.max_user_namespaces"));
+}
+
+}  // namespace
+}  // namespace sbx::spawn

@@ -1,0 +1,85 @@
+// What a failed step means: a result for a program that cannot be run, else an error of ours.
+#include "runtime/supervise/step_failure.h"
+
+#include <gmock/gmock.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+
+namespace sbx::supervise {
+namespace {
+
+using plan::Step;
+using ::testing::HasSubstr;
+
+plan::Record failed(Step step, int error) {
+  plan::Record record;
+  record.kind = plan::RecordKind::kStepFailed;
+  record.step = step;
+  record.error = error;
+  return record;
+}
+
+int exit_code_of(int error) {
+  const auto status = exec_failure_status(failed(Step::kExec, error));
+  if (!status || !WIFEXITED(*status)) return -1;
+  return WEXITSTATUS(*status);
+}
+
+TEST(ExecFailure, OfAProgramThatIsNotThereIs127AsInAShell) {
+  for (const int error : {ENOENT, ENOTDIR, ELOOP}) EXPECT_EQ(exit_code_of(error), 127) << error;
+}
+
+TEST(ExecFailure, OfAProgramThatCannotBeRunIs126AsInAShell) {
+  for (const int error : {EACCES, EPERM, ENOEXEC, EISDIR, ENAMETOOLONG, E2BIG, EINVAL, ELIBBAD}) {
+    EXPECT_EQ(exit_code_of(error), 126) << error;
+  }
+}
+
+TEST(ExecFailure, ThatTheProgramIsNotToBlameForIsOurs) {
+  for (const int error : {ENOMEM, EAGAIN, EIO, EMFILE, ENFILE, ENOTRECOVERABLE, EFAULT, 0}) {
+    EXPECT_FALSE(exec_failure_status(failed(Step::kExec, error))) << error;
+  }
+}
+
+TEST(ExecFailure, IsOfTheExecAlone) {
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(Step::kCount); ++i) {
+    const Step step = static_cast<Step>(i);
+    if (step == Step::kExec) continue;
+    EXPECT_FALSE(exec_failure_status(failed(step, ENOENT))) << plan::step_name(step);
+  }
+}
+
+TEST(ExecFailure, SaysWhichProgramAndWhy) {
+  EXPECT_EQ(exec_failure_text("nosuch", failed(Step::kExec, ENOENT)),
+            "sbx: cannot run 'nosuch': No such file or directory\n");
+}
+
+TEST(StepError, NamesTheStepAndItsErrno) {
+  const Error error = step_error(failed(Step::kPivot, EINVAL));
+  EXPECT_EQ(error.code, ErrorCode::kInternal);
+  EXPECT_EQ(to_string(error), "child: pivot_root: Invalid argument");
+  EXPECT_EQ(error.fix, "");
+}
+
+TEST(StepError, WithAKnownFixIsTheHostsToMend) {
+  for (const auto& [step, error, fix] :
+       {std::tuple{Step::kProc, EPERM, "unmasked /proc"},
+        std::tuple{Step::kRootfs, EACCES, "readable by all"},
+        std::tuple{Step::kRootfs, ENOENT, "./scripts/image"},
+        std::tuple{Step::kSeccomp, EINVAL, "5.19"},
+        std::tuple{Step::kUserNamespace, ENOSPC, "max_user_namespaces"},
+        std::tuple{Step::kFill, ENOMEM, "raise --memory"}}) {
+    const Error told = step_error(failed(step, error));
+    EXPECT_EQ(told.code, ErrorCode::kHost) << plan::step_name(step);
+    EXPECT_THAT(told.fix, HasSubstr(fix));
+  }
+  EXPECT_EQ(step_error(failed(Step::kFill, EIO)).code, ErrorCode::kInternal);
+}
+
+TEST(StepError, SurvivesANumberFromNowhere) {
+  EXPECT_EQ(step_error(failed(static_cast<Step>(9999), EIO)).operation, "unknown");
+}
+
+}  // namespace
+}  // namespace sbx::supervise
