@@ -184,7 +184,7 @@ TEST_F(OutputDirectoryTest, KilledAtAnyMomentItLeavesWholeFilesAndNoTemporaryNam
       for (;;) {
         CollectedFile file{.path = "f", .raw_path = "f", .size = new_content.size()};
         if (!target->sink()(file, fd.get())) ::_exit(1);
-        (void)::write(pipe->second.get(), "x", 1);
+        if (!sys::write_all(pipe->second.get(), "x")) ::_exit(2);
       }
     }
     char byte = 0;

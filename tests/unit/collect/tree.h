@@ -36,7 +36,7 @@ class TemporaryTree {
   ~TemporaryTree() {
     // rm copes with trees deeper than any path can name.
     const std::string command = "rm -rf " + path_;
-    (void)std::system(command.c_str());
+    EXPECT_EQ(std::system(command.c_str()), 0);
   }
 
   [[nodiscard]] const std::string& path() const { return path_; }

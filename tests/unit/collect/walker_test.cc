@@ -218,7 +218,7 @@ TEST(Walker, NoticesAFileThatGrowsWhileItIsCollected) {
   tree.write("log", "");
   const UniqueFd log(::open(tree.at("log").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
   const Meddler grow([&] {
-    if (::lseek(log.get(), 0, SEEK_END) < (1 << 20)) (void)::write(log.get(), "growing\n", 8);
+    if (::lseek(log.get(), 0, SEEK_END) < (1 << 20)) (void)sys::write_all(log.get(), "growing\n");
   });
   for (int i = 0; i < 50; ++i) {
     const Walk walk = collect_tree(tree);
