@@ -1,0 +1,292 @@
+#include "runtime/cli/doctor_checks.h"
+
+#include <fmt/format.h>
+#include <linux/seccomp.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <optional>
+
+#include "runtime/plan/image.h"
+
+namespace sbx::cli {
+namespace {
+
+constexpr int kMinKernelMajor = 5;
+constexpr int kMinKernelMinor = 19;  // SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV
+
+Check ok(std::string name, bool required, std::string detail) {
+  return {std::move(name), required, CheckState::kOk, std::move(detail), {}};
+}
+
+std::string why(const Act& act) {
+  return fmt::format("{}: {}", act.failed_step, std::strerror(act.sys_errno));
+}
+
+std::string_view trimmed(std::string_view text) {
+  while (!text.empty() && (text.back() == '\n' || text.back() == ' ')) text.remove_suffix(1);
+  return text;
+}
+
+// True when the file can be read and says exactly `value`.
+bool says(Host& host, const std::string& path, std::string_view value) {
+  const Result<std::string> text = host.read_file(path);
+  return text && trimmed(*text) == value;
+}
+
+std::vector<std::string_view> split(std::string_view text, char separator) {
+  std::vector<std::string_view> parts;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find(separator), text.size());
+    parts.push_back(text.substr(0, end));
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return parts;
+}
+
+std::optional<std::uint32_t> number(std::string_view text) {
+  std::uint32_t value = 0;
+  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+Check check_kernel(Host& host) {
+  const std::string release = host.kernel_release();
+  int major = 0;
+  int minor = 0;
+  const char* const end = release.data() + release.size();
+  const auto [after, failed] = std::from_chars(release.data(), end, major);
+  if (failed == std::errc() && after != end) (void)std::from_chars(after + 1, end, minor);
+  if (major > kMinKernelMajor || (major == kMinKernelMajor && minor >= kMinKernelMinor)) {
+    return ok("kernel", true, release);
+  }
+  return {"kernel", true, CheckState::kMissing,
+          fmt::format("{} is older than {}.{}", release, kMinKernelMajor, kMinKernelMinor),
+          "use a newer kernel (Debian 12 has 6.1)"};
+}
+
+// The sysctl that forbids it, where one is known to.
+std::string namespace_fix(Host& host, const Act& act) {
+  if (act.sys_errno == ENOSPC) {
+    for (const char* const kind : {"user", "mnt", "pid", "net", "ipc", "uts", "cgroup"}) {
+      const std::string name = fmt::format("max_{}_namespaces", kind);
+      if (says(host, "/proc/sys/user/" + name, "0")) {
+        return "sudo sysctl -w user." + name + "=15000";
+      }
+    }
+  }
+  if (says(host, "/proc/sys/kernel/unprivileged_userns_clone", "0")) {
+    return "sudo sysctl -w kernel.unprivileged_userns_clone=1";
+  }
+  if (says(host, "/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")) {
+    return "install the AppArmor profile of the package, or: sudo sysctl -w "
+           "kernel.apparmor_restrict_unprivileged_userns=0";
+  }
+  return "in a container or a systemd unit: allow user namespaces (RestrictNamespaces=no, no "
+         "seccomp filter on unshare)";
+}
+
+Check check_namespaces(Host& host) {
+  const Act act = host.make_namespaces();
+  if (act.ok()) return ok("namespaces", true, "user (nested), mount, pid, net, ipc, uts, cgroup");
+  return {"namespaces", true, CheckState::kMissing, why(act), namespace_fix(host, act)};
+}
+
+// What is mounted over parts of the caller's /proc, which is what forbids a new one.
+std::string mounts_over_proc(Host& host) {
+  const Result<std::string> mounts = host.read_file("/proc/self/mountinfo");
+  std::string found;
+  if (!mounts) return found;
+  for (const std::string_view line : split(*mounts, '\n')) {
+    const std::vector<std::string_view> fields = split(line, ' ');
+    if (fields.size() < 5 || fields[4].substr(0, 6) != "/proc/") continue;
+    if (fields[4] == "/proc/sys/fs/binfmt_misc") continue;  // an ordinary host has it
+    found += (found.empty() ? "" : ", ") + std::string(fields[4]);
+  }
+  return found;
+}
+
+Check check_proc(Host& host) {
+  const Act act = host.mount_proc();
+  if (act.ok()) return ok("proc", true, "a new proc can be mounted");
+  const std::string over = mounts_over_proc(host);
+  if (over.empty()) return {"proc", true, CheckState::kMissing, why(act), namespace_fix(host, act)};
+  return {"proc", true, CheckState::kMissing, why(act) + "; mounted over /proc: " + over,
+          "let the container or unit see all of /proc (ProtectKernelTunables=no, "
+          "--security-opt systempaths=unconfined)"};
+}
+
+std::string user_name(Host& host) {
+  const Result<std::string> passwd = host.read_file("/etc/passwd");
+  if (!passwd) return {};
+  for (const std::string_view line : split(*passwd, '\n')) {
+    const std::vector<std::string_view> fields = split(line, ':');
+    if (fields.size() > 2 && number(fields[2]) == host.uid()) return std::string(fields[0]);
+  }
+  return {};
+}
+
+IdRange read_id_range(Host& host, const std::string& path, std::string_view user) {
+  const Result<std::string> text = host.read_file(path);
+  return text ? find_id_range(*text, user, host.uid()) : IdRange{};
+}
+
+Check id_separation_missing(std::string detail, std::string fix) {
+  return {"subordinate_ids", false, CheckState::kDegraded,
+          std::move(detail) + "; the program and init share one id", std::move(fix)};
+}
+
+Check check_ids(Host& host, const policy::RuntimeConfig& config) {
+  constexpr std::uint32_t kRootRange = 65536;
+  if (host.uid() == 0) {
+    const IdRange range{config.uid_base, kRootRange};
+    const Act act = host.map_ids(range, range);
+    if (act.ok()) return ok("subordinate_ids", false, fmt::format("range {}", config.uid_base));
+    return id_separation_missing(why(act), "give this container or unit the ids it may map");
+  }
+  if (!host.has_program("newuidmap") || !host.has_program("newgidmap")) {
+    return id_separation_missing("newuidmap is not installed", "sudo apt-get install uidmap");
+  }
+  const std::string user = user_name(host);
+  const IdRange uids = read_id_range(host, "/etc/subuid", user);
+  const IdRange gids = read_id_range(host, "/etc/subgid", user);
+  if (uids.count == 0 || gids.count == 0) {
+    const std::string name = user.empty() ? fmt::format("{}", host.uid()) : user;
+    return id_separation_missing(
+        "no range in /etc/subuid and /etc/subgid",
+        fmt::format("sudo usermod --add-subuids 231072-296607 --add-subgids 231072-296607 {}",
+                    name));
+  }
+  const Act act = host.map_ids(uids, gids);
+  if (act.ok()) return ok("subordinate_ids", false, fmt::format("{} of them", uids.count));
+  return id_separation_missing(why(act),
+                               "newuidmap and newgidmap must be setuid root, and no_new_privs off");
+}
+
+Check check_cgroup(Host& host, const policy::RuntimeConfig& config) {
+  const Result<CgroupFacts> facts = host.make_cgroup(config);
+  if (!facts) {
+    return {"cgroup", true, CheckState::kMissing, to_string(facts.error()), facts.error().fix};
+  }
+  if (facts->swap_controlled) return ok("cgroup", true, facts->detail);
+  return {"cgroup", true, CheckState::kDegraded,
+          facts->detail + "; swap is not limited, and the host has some",
+          "boot with swapaccount=1, or: sudo swapoff -a"};
+}
+
+Check check_seccomp(Host& host) {
+  const auto missing = [](std::string detail) {
+    return Check{"seccomp", true, CheckState::kMissing, std::move(detail),
+                 "use a kernel of 5.19 or newer with CONFIG_SECCOMP_FILTER"};
+  };
+  if (const int failed = host.seccomp_action(SECCOMP_RET_USER_NOTIF); failed != 0) {
+    return missing(std::string("no user notification: ") + std::strerror(failed));
+  }
+  // With a null program a known flag gets as far as EFAULT, an unknown one is EINVAL.
+  constexpr unsigned kFlags =
+      SECCOMP_FILTER_FLAG_NEW_LISTENER | SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV;
+  if (const int failed = host.seccomp(SECCOMP_SET_MODE_FILTER, kFlags); failed != EFAULT) {
+    return missing(std::string("no WAIT_KILLABLE_RECV: ") + std::strerror(failed));
+  }
+  return ok("seccomp", true, "user notification, killable waits");
+}
+
+Check check_memfd(Host& host) {
+  const Act act = host.exec_memfd();
+  if (act.ok()) return ok("memfd_exec", true, "a sealed memfd can be executed");
+  const bool forbidden = says(host, "/proc/sys/vm/memfd_noexec", "2");
+  return {"memfd_exec", true, CheckState::kMissing, why(act),
+          forbidden ? "sudo sysctl -w vm.memfd_noexec=1"
+                    : "allow this process to execute a memfd (an LSM or a seccomp filter forbids)"};
+}
+
+Check check_landlock(Host& host) {
+  const int abi = host.landlock_abi();
+  if (abi > 0) return ok("landlock", false, fmt::format("ABI {}", abi));
+  return {"landlock", false, CheckState::kMissing, std::strerror(-abi),
+          "boot with landlock in the lsm= list (CONFIG_SECURITY_LANDLOCK)"};
+}
+
+Check check_time_namespace(Host& host) {
+  const Act act = host.make_time_namespace();
+  if (act.ok()) return ok("time_namespace", false, "available");
+  const bool none_allowed = says(host, "/proc/sys/user/max_time_namespaces", "0");
+  return {"time_namespace", false, CheckState::kMissing, why(act),
+          none_allowed ? "sudo sysctl -w user.max_time_namespaces=15000"
+                       : "use a kernel with CONFIG_TIME_NS"};
+}
+
+Check image_unreadable(const std::string& path, std::string_view what) {
+  return {"image", true, CheckState::kMissing, fmt::format("{}: {}", path, what),
+          "the image and the directories above it must be readable by everyone: chmod a+rX"};
+}
+
+Check check_image(Host& host, const DoctorOptions& options) {
+  if (options.image == "host") return ok("image", true, "the host's /usr");
+  constexpr mode_t kWorldReadable = 05;  // r-x for others
+  for (const std::string& directory : plan::image_directories(options.config)) {
+    const std::string current = directory + "/" + options.image + "/current";
+    const PathFacts rootfs = host.path_facts(current + "/rootfs");
+    if (rootfs.sys_errno == EACCES) return image_unreadable(current, std::strerror(EACCES));
+    if (rootfs.sys_errno != 0 || !rootfs.directory) continue;
+    if ((rootfs.mode & kWorldReadable) != kWorldReadable) {
+      return image_unreadable(current + "/rootfs", "not readable by everyone");
+    }
+    if (host.path_facts(current + "/manifest.json").sys_errno != 0) {
+      return image_unreadable(current + "/manifest.json", "cannot be read");
+    }
+    return ok("image", true, directory + "/" + options.image);
+  }
+  return {"image", true, CheckState::kMissing, "no image named " + options.image,
+          "build it: scripts/image (or --rootfs host)"};
+}
+
+}  // namespace
+
+std::string_view check_state_name(CheckState state) {
+  switch (state) {
+    case CheckState::kOk:
+      return "ok";
+    case CheckState::kDegraded:
+      return "degraded";
+    case CheckState::kMissing:
+      break;
+  }
+  return "missing";
+}
+
+IdRange find_id_range(std::string_view subid_text, std::string_view user, uid_t uid) {
+  for (const std::string_view line : split(subid_text, '\n')) {
+    const std::vector<std::string_view> fields = split(line, ':');
+    if (fields.size() != 3) continue;
+    if ((user.empty() || fields[0] != user) && number(fields[0]) != uid) continue;
+    const auto first = number(fields[1]);
+    const auto count = number(trimmed(fields[2]));
+    if (first && count && *count > 0) return {*first, *count};
+  }
+  return {};
+}
+
+std::vector<Check> run_checks(Host& host, const DoctorOptions& options) {
+  return {check_kernel(host),
+          check_namespaces(host),
+          check_proc(host),
+          check_ids(host, options.config),
+          check_cgroup(host, options.config),
+          check_seccomp(host),
+          check_memfd(host),
+          check_landlock(host),
+          check_time_namespace(host),
+          check_image(host, options)};
+}
+
+bool all_required_hold(const std::vector<Check>& checks) {
+  return std::all_of(checks.begin(), checks.end(), [](const Check& check) {
+    return !check.required || check.state == CheckState::kOk;
+  });
+}
+
+}  // namespace sbx::cli

@@ -1,0 +1,36 @@
+// The checks of `sbx-run doctor`: answers of a Host to states, each with its fix. Stage: edge.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "runtime/cli/host.h"
+#include "runtime/policy/config.h"
+
+namespace sbx::cli {
+
+enum class CheckState { kOk, kDegraded, kMissing };
+[[nodiscard]] std::string_view check_state_name(CheckState state);
+
+struct Check {
+  std::string name;
+  bool required = true;  // a run is refused without it, unless --allow-missing names its layer
+  CheckState state = CheckState::kOk;
+  std::string detail;
+  std::string fix;  // one line; empty when ok
+};
+
+struct DoctorOptions {
+  policy::RuntimeConfig config;
+  std::string image = "default";  // or "host"
+};
+
+[[nodiscard]] std::vector<Check> run_checks(Host& host, const DoctorOptions& options);
+// True when no required check is missing or degraded.
+[[nodiscard]] bool all_required_hold(const std::vector<Check>& checks);
+
+// The first range of /etc/subuid text that belongs to this user, by name or number.
+[[nodiscard]] IdRange find_id_range(std::string_view subid_text, std::string_view user, uid_t uid);
+
+}  // namespace sbx::cli

@@ -1,0 +1,36 @@
+// sbx-run explain: the plan in words, nothing run.
+#include <unistd.h>
+
+#include "runtime/base/sys.h"
+#include "runtime/cli/report.h"
+#include "runtime/cli/request.h"
+#include "runtime/cli/verbs.h"
+#include "runtime/sandbox.h"
+
+namespace sbx::cli {
+namespace {
+
+Result<std::string> explanation(Arguments arguments) {
+  if (arguments.source == Source::kNone) arguments.source = Source::kCode;  // an empty program
+  SandboxOptions options;
+  SBX_ASSIGN(options.config, policy::load_runtime_config());
+  SBX_ASSIGN(options.policy, make_policy(arguments));
+  options.rootfs = arguments.rootfs;
+  SBX_ASSIGN(const plan::Request request, make_request(arguments, options.policy.limits));
+  return Sandbox::explain(std::move(options), request);
+}
+
+}  // namespace
+
+int explain(const Arguments& arguments) {
+  Result<std::string> text = explanation(arguments);
+  if (text) {
+    if (text->empty() || text->back() != '\n') *text += '\n';
+    if (Result<void> written = sys::write_all(STDOUT_FILENO, *text); written) return 0;
+    return kExitSandboxError;
+  }
+  print_lines(error_lines(text.error()));
+  return text.error().code == ErrorCode::kInvalid ? kExitUsage : kExitSandboxError;
+}
+
+}  // namespace sbx::cli

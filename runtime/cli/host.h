@@ -1,0 +1,76 @@
+// Host: what `sbx-run doctor` asks of the machine, one method per real act. Stage: edge (sbx-run).
+//
+// The checks (doctor_checks.*) decide from the answers; this is the only part that makes system
+// calls, so that a test can be any host by answering for them. Acts that change the process run in
+// a forked child and leave nothing behind.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/policy/config.h"
+
+namespace sbx::cli {
+
+// How far an act came: `failed_step` is empty when it did all.
+struct Act {
+  std::string failed_step;
+  int sys_errno = 0;
+  [[nodiscard]] bool ok() const { return failed_step.empty(); }
+};
+
+struct CgroupFacts {
+  std::string detail;  // driver and controllers
+  bool swap_controlled = false;
+};
+
+struct IdRange {
+  std::uint32_t first = 0;
+  std::uint32_t count = 0;
+};
+
+// What stat says of a path; `sys_errno` is set when it could not be read.
+struct PathFacts {
+  int sys_errno = 0;
+  bool directory = false;
+  mode_t mode = 0;
+};
+
+class Host {
+ public:
+  virtual ~Host() = default;
+
+  [[nodiscard]] virtual std::string kernel_release() = 0;
+  [[nodiscard]] virtual uid_t uid() = 0;
+  [[nodiscard]] virtual Result<std::string> read_file(const std::string& path) = 0;
+  [[nodiscard]] virtual PathFacts path_facts(const std::string& path) = 0;
+  [[nodiscard]] virtual bool has_program(const std::string& name) = 0;  // in /usr/bin and the like
+
+  // A user namespace with a map, private mounts in it, a second one inside, and the other kinds.
+  [[nodiscard]] virtual Act make_namespaces() = 0;
+  // A new proc with hidepid, mounted in a fresh user, pid and mount namespace.
+  [[nodiscard]] virtual Act mount_proc() = 0;
+  // A user namespace with a range: written directly by root, else through newuidmap and newgidmap.
+  [[nodiscard]] virtual Act map_ids(const IdRange& uids, const IdRange& gids) = 0;
+  [[nodiscard]] virtual Act make_time_namespace() = 0;
+  // A sealed memfd with a small program in it, executed.
+  [[nodiscard]] virtual Act exec_memfd() = 0;
+  // A group of one run, made with its limits and removed.
+  [[nodiscard]] virtual Result<CgroupFacts> make_cgroup(const policy::RuntimeConfig& config) = 0;
+
+  // 0 or an errno. seccomp(2): the operation with these flags and a null argument.
+  [[nodiscard]] virtual int seccomp(unsigned operation, unsigned flags) = 0;
+  // 0 or an errno. SECCOMP_GET_ACTION_AVAIL.
+  [[nodiscard]] virtual int seccomp_action(std::uint32_t action) = 0;
+  // landlock_create_ruleset(2) version query: the ABI, or a negative errno.
+  [[nodiscard]] virtual int landlock_abi() = 0;
+};
+
+[[nodiscard]] std::unique_ptr<Host> real_host();
+
+}  // namespace sbx::cli

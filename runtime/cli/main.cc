@@ -1,0 +1,72 @@
+// sbx-run. Wiring only: what was typed goes to its verb.
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/sys.h"
+#include "runtime/cli/arguments.h"
+#include "runtime/cli/report.h"
+#include "runtime/cli/verbs.h"
+
+namespace sbx::cli {
+namespace {
+
+// Descriptors 0 to 2 exist from here on, so that nothing we open becomes one of them by chance.
+bool open_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    const int mode = fd == 0 ? O_RDONLY : O_WRONLY;
+    if (::open("/dev/null", mode | O_NOCTTY) != fd) return false;  // not CLOEXEC: a standard stream
+  }
+  return true;
+}
+
+// A terminal or /dev/null is no program; a pipe, a redirected file or a socket is.
+bool stdin_is_program() {
+  struct stat status{};
+  if (::fstat(STDIN_FILENO, &status) != 0) return false;
+  return S_ISFIFO(status.st_mode) || S_ISREG(status.st_mode) || S_ISSOCK(status.st_mode);
+}
+
+int print(const std::string& text) {
+  return sys::write_all(STDOUT_FILENO, text) ? 0 : kExitSandboxError;
+}
+
+int dispatch(Arguments arguments) {
+  switch (arguments.verb) {
+    case Verb::kHelp:
+      return print(help_text());
+    case Verb::kVersion:
+      return print(version_text());
+    case Verb::kPrintConfig:
+      return print_config();
+    case Verb::kDoctor:
+      return doctor(arguments);
+    case Verb::kSelftest:
+      return selftest(arguments);
+    case Verb::kExplain:
+      return explain(arguments);
+    case Verb::kRun:
+      break;
+  }
+  if (arguments.source == Source::kNone && stdin_is_program()) {
+    arguments.source = Source::kStandardInput;
+  }
+  return run(arguments);
+}
+
+}  // namespace
+}  // namespace sbx::cli
+
+int main(int argc, char** argv) {
+  using sbx::cli::kExitUsage;
+  if (!sbx::cli::open_standard_descriptors()) return sbx::cli::kExitSandboxError;
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const sbx::Result<sbx::cli::Arguments> arguments = sbx::cli::parse_arguments(words);
+  if (arguments) return sbx::cli::dispatch(*arguments);
+  sbx::cli::print_lines(sbx::cli::error_lines(arguments.error()));
+  return kExitUsage;
+}

@@ -1,0 +1,177 @@
+#include "runtime/cli/report.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "runtime/base/sys.h"
+#include "runtime/collect/escape.h"
+#include "runtime/policy/limits.h"
+
+namespace sbx::cli {
+namespace {
+
+using collect::Outcome;
+using collect::Status;
+
+std::string shown(std::string_view text) {
+  return collect::escape_for_terminal(text);
+}
+
+// One sentence for an ending that no note explained.
+std::string ending_line(const Outcome& outcome) {
+  switch (outcome.status) {
+    case Status::kSignal: {
+      const int number = outcome.signal.value_or(0);
+      const char* const name = ::sigabbrev_np(number);
+      return fmt::format("the program was ended by signal {} (SIG{})", number,
+                         name == nullptr ? "?" : name);
+    }
+    case Status::kCancelled:
+      return "cancelled";
+    case Status::kSandboxError:
+      return "the sandbox failed";
+    case Status::kOk:
+    case Status::kExit:
+      return {};  // the program's own business
+    default:
+      return fmt::format("ended by the sandbox: {}", collect::status_name(outcome.status));
+  }
+}
+
+// Notes for a run that went wrong; in one that did not, only what was lost is worth a line.
+bool note_matters(const Outcome& outcome, const collect::Note& note) {
+  if (note.code == "output_cut") return false;  // cut_line says it where the cut is
+  if (outcome.ok()) return note.code == "background_killed";
+  return true;
+}
+
+void add_ending(const Outcome& outcome, Lines& lines) {
+  if (outcome.error) {
+    const collect::ErrorInfo& error = *outcome.error;
+    std::string text = "sandbox error";
+    if (!error.step.empty()) text += ": " + error.step;
+    if (!error.detail.empty()) text += ": " + error.detail;
+    if (error.sys_errno != 0) text += std::string(": ") + std::strerror(error.sys_errno);
+    lines.push_back(shown(text));
+    if (!error.fix.empty()) lines.push_back("fix: " + shown(error.fix));
+  }
+  bool explained = outcome.error.has_value();
+  for (const collect::Note& note : outcome.notes) {
+    if (!note_matters(outcome, note)) continue;
+    lines.push_back(shown(note.text));
+    explained = explained || note.source == "kernel";
+  }
+  if (std::string line = ending_line(outcome); !explained && !line.empty()) {
+    lines.push_back(std::move(line));
+  }
+}
+
+// An isolation that a flag weakened is said every time.
+void add_layers(const Outcome& outcome, Lines& lines) {
+  for (const policy::LayerReport& report : outcome.layers) {
+    const auto layer = policy::layer_from_name(report.name);
+    const bool weak =
+        report.state == policy::LayerState::kOff ||
+        (report.state != policy::LayerState::kHeld && layer && policy::layer_required(*layer));
+    if (!weak) continue;
+    const char* const state = report.state == policy::LayerState::kOff        ? "off"
+                              : report.state == policy::LayerState::kDegraded ? "degraded"
+                                                                              : "missing";
+    std::string line = fmt::format("layer {} was {}", report.name, state);
+    if (!report.detail.empty()) line += ": " + shown(report.detail);
+    lines.push_back(std::move(line));
+  }
+}
+
+void add_files(const Outcome& outcome, bool saving, Lines& lines) {
+  for (const collect::CollectedFile& file : outcome.files) {
+    const bool saved = !file.saved_as.empty();
+    lines.push_back(fmt::format("{} {} ({} bytes)", saved ? "saved" : "not saved:",
+                                shown(saved ? file.saved_as : "/output/" + file.path), file.size));
+  }
+  if (!saving && !outcome.files.empty()) {
+    lines.push_back("to keep what is in /output: --output-dir DIR");
+  }
+  for (const collect::RefusedEntry& entry : outcome.refused) {
+    lines.push_back(
+        fmt::format("not saved: /output/{}: {}", shown(entry.path), shown(entry.reason)));
+  }
+}
+
+}  // namespace
+
+std::string cut_line(std::string_view stream, std::uint64_t dropped, std::uint64_t limit) {
+  return fmt::format("{}: {} bytes were dropped here, in the middle; {} are kept", stream, dropped,
+                     policy::size_text(limit));
+}
+
+Lines outcome_lines(const Outcome& outcome, bool saving) {
+  Lines lines;
+  add_ending(outcome, lines);
+  add_layers(outcome, lines);
+  add_files(outcome, saving, lines);
+  return lines;
+}
+
+Lines learn_lines(const Outcome& outcome) {
+  Lines lines;
+  for (const collect::Denial& denial : outcome.denials) {
+    lines.push_back(
+        fmt::format("denied: {} ({}), {}x", shown(denial.syscall), denial.tier, denial.count));
+  }
+  if (lines.empty()) return {"no system call was denied"};
+  if (!learn_profile(outcome).empty()) {
+    lines.emplace_back("a profile that allows the denied ones, for --profile FILE.toml:");
+  }
+  return lines;
+}
+
+std::string learn_profile(const Outcome& outcome) {
+  std::string names;
+  for (const collect::Denial& denial : outcome.denials) {
+    // A foreign ABI or a number without a name ("x32:open", "syscall_600") cannot be allowed.
+    const bool nameable =
+        denial.syscall.find(':') == std::string::npos && denial.syscall.rfind("syscall_", 0) != 0;
+    if (denial.tier == "hostile" || !nameable) continue;
+    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", shown(denial.syscall));
+  }
+  if (names.empty()) return {};
+  return "name = \"learned\"\n"
+         "description = \"The default profile, and what one program was denied\"\n"
+         "[seccomp]\nallow = [" +
+         names + "]\n";
+}
+
+Lines error_lines(const Error& error) {
+  Lines lines{shown(to_string(error))};
+  if (!error.fix.empty()) lines.push_back("fix: " + shown(error.fix));
+  return lines;
+}
+
+void print_lines(const Lines& lines, bool new_line) {
+  std::string text;
+  if (new_line && !lines.empty()) text += '\n';
+  for (const std::string& line : lines) text += "sbx-run: " + line + "\n";
+  if (!text.empty())
+    (void)sys::write_all(STDERR_FILENO, text);  // nowhere left to say that it failed
+}
+
+collect::Outcome refused_outcome(const Error& error) {
+  collect::Outcome outcome;
+  outcome.status = Status::kSandboxError;
+  collect::ErrorInfo info;
+  info.code = error.code == ErrorCode::kInvalid ? "invalid_request"
+              : error.code == ErrorCode::kHost  ? "host"
+                                                : "internal";
+  info.step = error.operation;
+  info.sys_errno = error.sys_errno;
+  info.detail = error.detail;
+  info.fix = error.fix;
+  outcome.error = std::move(info);
+  return outcome;
+}
+
+}  // namespace sbx::cli

@@ -1,0 +1,35 @@
+// What sbx-run says about a run on stderr, beside the program's own output. Stage: edge. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "runtime/base/result.h"
+#include "runtime/collect/outcome.h"
+
+namespace sbx::cli {
+
+// Each line is escaped, without "sbx-run: " and without its end.
+using Lines = std::vector<std::string>;
+
+// Between the two ends of a stream whose middle was dropped. `stream` is "stdout" or "stderr".
+[[nodiscard]] std::string cut_line(std::string_view stream, std::uint64_t dropped,
+                                   std::uint64_t limit);
+// Why it ended, what layer did not hold, which files came or did not come out; empty for a run in
+// which nothing went wrong and nothing was left unsaved. `saving`: --output-dir was given.
+[[nodiscard]] Lines outcome_lines(const collect::Outcome& outcome, bool saving);
+// --learn: which calls were denied.
+[[nodiscard]] Lines learn_lines(const collect::Outcome& outcome);
+// --learn: the TOML of a profile that allows them; empty when there is nothing that it could allow.
+// Hostile calls are never in it.
+[[nodiscard]] std::string learn_profile(const collect::Outcome& outcome);
+// An error of ours or the caller's, with its fix.
+[[nodiscard]] Lines error_lines(const Error& error);
+
+// Writes the lines to stderr, each with "sbx-run: " in front, in one write. `new_line`: begin one.
+void print_lines(const Lines& lines, bool new_line = false);
+
+// The result of a run that was refused before it began (with --json).
+[[nodiscard]] collect::Outcome refused_outcome(const Error& error);
+
+}  // namespace sbx::cli

@@ -1,0 +1,241 @@
+#include "runtime/cli/request.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "runtime/base/sys.h"
+#include "runtime/policy/language.h"
+
+namespace sbx::cli {
+namespace {
+
+constexpr std::size_t kMaxNameBytes = 255;  // NAME_MAX
+
+std::string_view base_name(std::string_view path) {
+  return path.substr(path.find_last_of('/') + 1);  // npos + 1 is 0
+}
+
+std::string known_languages() {
+  std::string text;
+  for (const policy::Language& language : policy::languages()) {
+    if (!text.empty()) text += ", ";
+    text += language.name;
+  }
+  return text;
+}
+
+// "-l is needed" and "-l is wrong" read differently; both list what exists.
+Result<std::string> choose_language(const Arguments& arguments) {
+  const std::string fix = "known with -l: " + known_languages();
+  if (!arguments.language.empty()) {
+    const policy::Language* const language = policy::find_language(arguments.language);
+    if (language == nullptr) return invalid("unknown language " + arguments.language, fix);
+    return language->name;
+  }
+  if (arguments.source != Source::kFile) return std::string("python");
+  const policy::Language* const language = policy::language_of_file(base_name(arguments.program));
+  if (language == nullptr) {
+    return invalid("cannot tell the language of " + arguments.program + " from its name", fix);
+  }
+  return language->name;
+}
+
+bool is_directory(int fd) {
+  struct stat status{};
+  return ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+// Whatever went wrong with a file that the caller named is the caller's to mend: exit 2.
+Error as_invalid(Error error, const std::string& what) {
+  error.code = ErrorCode::kInvalid;
+  error.operation.clear();
+  error.detail = what;
+  return error;
+}
+
+Error too_long() {
+  return invalid(
+      fmt::format("the program's text is over {}", policy::size_text(policy::kMaxCodeBytes)),
+      "give data with --input instead");
+}
+
+Result<std::string> read_code(int fd) {
+  Result<std::string> text = sys::read_all(fd, policy::kMaxCodeBytes);
+  if (!text && text.error().code == ErrorCode::kInvalid) return too_long();
+  return text;
+}
+
+Result<std::string> read_code_file(const std::string& path) {
+  Result<UniqueFd> fd = sys::open(path, O_RDONLY | O_NOCTTY);
+  if (!fd) return as_invalid(std::move(fd).error(), path);
+  if (is_directory(fd->get())) return invalid(path + " is a directory, not a program");
+  Result<std::string> text = read_code(fd->get());
+  if (!text && text.error().code != ErrorCode::kInvalid) {
+    return as_invalid(std::move(text).error(), path);
+  }
+  return text;
+}
+
+Result<std::string> read_code_from_stdin() {
+  Result<std::string> text = read_code(STDIN_FILENO);
+  if (!text && text.error().code != ErrorCode::kInvalid) {
+    return as_invalid(std::move(text).error(), "standard input");
+  }
+  return text;
+}
+
+Result<void> take_program(const Arguments& arguments, plan::Request& request) {
+  switch (arguments.source) {
+    case Source::kNone:
+      return invalid("no program was given", "sbx-run FILE, -c CODE, -, or -- CMD; see --help");
+    case Source::kCommand:
+      request.argv = arguments.args;
+      return {};
+    case Source::kCode:
+      if (arguments.program.size() > policy::kMaxCodeBytes) return too_long();
+      request.code = arguments.program;
+      break;
+    case Source::kFile: {
+      SBX_ASSIGN(request.code, read_code_file(arguments.program));
+      break;
+    }
+    case Source::kStandardInput: {
+      SBX_ASSIGN(request.code, read_code_from_stdin());
+      break;
+    }
+  }
+  request.args = arguments.args;
+  return {};
+}
+
+Result<plan::InputFile> read_input(const InputSpelling& input, std::uint64_t room,
+                                   const policy::Limits& limits) {
+  // O_NONBLOCK: a FIFO must be refused, not waited for.
+  Result<UniqueFd> fd = sys::open(input.path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
+  if (!fd) return as_invalid(std::move(fd).error(), "--input " + input.path);
+  struct stat status{};
+  if (::fstat(fd->get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return invalid("--input " + input.path + " is not a regular file");
+  }
+  const Error over =
+      invalid(fmt::format("--input {} is {} bytes; the inputs together may have {}", input.path,
+                          status.st_size, policy::size_text(limits.input)),
+              "a profile with a larger `input` limit allows more");
+  if (static_cast<std::uint64_t>(status.st_size) > room) return over;
+  Result<std::string> content = sys::read_all(fd->get(), room);
+  if (!content) {
+    if (content.error().code == ErrorCode::kInvalid) return over;  // it grew meanwhile
+    return as_invalid(std::move(content).error(), "--input " + input.path);
+  }
+  return plan::InputFile{input.name, *std::move(content)};
+}
+
+Result<void> take_inputs(const Arguments& arguments, const policy::Limits& limits,
+                         plan::Request& request) {
+  std::uint64_t room = limits.input;
+  for (const std::string& text : arguments.inputs) {
+    SBX_ASSIGN(const InputSpelling input, parse_input(text));
+    const bool duplicate =
+        std::any_of(request.files.begin(), request.files.end(),
+                    [&input](const plan::InputFile& file) { return file.name == input.name; });
+    if (duplicate) {
+      return invalid("two inputs are named " + input.name, "give one another name: PATH:NAME");
+    }
+    SBX_ASSIGN(plan::InputFile file, read_input(input, room, limits));
+    room -= file.content.size();
+    request.files.push_back(std::move(file));
+  }
+  return {};
+}
+
+Result<void> take_environment(const Arguments& arguments, plan::Request& request) {
+  for (const std::string& text : arguments.env) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      return invalid("--env " + text + " is not K=V", "for example: --env MODE=fast");
+    }
+    request.env.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+  }
+  return {};
+}
+
+Result<void> allow_layer(policy::Policy& policy, const std::string& name) {
+  const auto layer = policy::layer_from_name(name);
+  if (layer) {
+    policy.allow_missing |= policy::layer_bit(*layer);
+    return {};
+  }
+  std::string known;
+  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(policy::Layer::kCount); ++i) {
+    const auto candidate = static_cast<policy::Layer>(i);
+    if (!policy::layer_required(candidate)) continue;
+    if (!known.empty()) known += ", ";
+    known += policy::layer_name(candidate);
+  }
+  return invalid("--allow-missing " + name + ": no such layer", "known: " + known);
+}
+
+}  // namespace
+
+Result<policy::Policy> make_policy(const Arguments& arguments) {
+  SBX_ASSIGN(policy::Policy policy, policy::load_policy(arguments.profile));
+  for (const auto& [limit, text] : arguments.limits) {
+    SBX_TRY(policy::set_limit(policy.limits, limit, text));
+  }
+  for (const std::string& name : arguments.allow_missing) SBX_TRY(allow_layer(policy, name));
+  return policy;
+}
+
+Result<plan::Request> make_request(const Arguments& arguments, const policy::Limits& limits) {
+  plan::Request request;
+  if (arguments.source != Source::kCommand) {
+    SBX_ASSIGN(request.language, choose_language(arguments));
+  }
+  SBX_TRY(take_environment(arguments, request));
+  SBX_TRY(take_inputs(arguments, limits, request));
+  SBX_TRY(take_program(arguments, request));  // last: it may block on a pipe
+  return request;
+}
+
+Result<StandardInput> open_standard_input(const Arguments& arguments) {
+  StandardInput input;
+  if (arguments.stdin_file) {
+    Result<UniqueFd> fd = sys::open(*arguments.stdin_file, O_RDONLY | O_NOCTTY);
+    if (!fd) return as_invalid(std::move(fd).error(), "--stdin " + *arguments.stdin_file);
+    if (is_directory(fd->get()))
+      return invalid("--stdin " + *arguments.stdin_file + " is a directory");
+    input.owned = *std::move(fd);
+    input.fd = input.owned.get();
+    return input;
+  }
+  if (arguments.source != Source::kStandardInput && ::isatty(STDIN_FILENO) == 0) {
+    input.fd = STDIN_FILENO;
+  }
+  return input;
+}
+
+Result<InputSpelling> parse_input(const std::string& text) {
+  InputSpelling input{text, std::string(base_name(text))};
+  const std::size_t colon = text.rfind(':');
+  const bool named = colon != std::string::npos && text.find('/', colon) == std::string::npos;
+  if (named) {
+    const std::string before = text.substr(0, colon);
+    const bool whole_exists = ::access(text.c_str(), F_OK) == 0;
+    if (!whole_exists || ::access(before.c_str(), F_OK) == 0) {
+      input = {before, text.substr(colon + 1)};
+    }
+  }
+  const bool component = !input.name.empty() && input.name != "." && input.name != ".." &&
+                         input.name.size() <= kMaxNameBytes;
+  if (!component || input.path.empty()) {
+    return invalid("--input " + text + " does not give a file name", "--input PATH:NAME");
+  }
+  return input;
+}
+
+}  // namespace sbx::cli

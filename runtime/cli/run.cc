@@ -1,0 +1,189 @@
+// sbx-run FILE, -c, -, and --: one run, its output live, its ending in words.
+#include <poll.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "runtime/base/sys.h"
+#include "runtime/cli/cancel.h"
+#include "runtime/cli/live_output.h"
+#include "runtime/cli/report.h"
+#include "runtime/cli/request.h"
+#include "runtime/cli/verbs.h"
+#include "runtime/collect/output_directory.h"
+#include "runtime/sandbox.h"
+
+namespace sbx::cli {
+namespace {
+
+using collect::Outcome;
+
+// Everything that can be refused before a process is made.
+struct Prepared {
+  SandboxOptions options;
+  plan::Request request;
+  StandardInput input;
+  std::optional<collect::OutputDirectory> output;
+};
+
+Result<Prepared> prepare(const Arguments& arguments) {
+  Prepared prepared;
+  SBX_ASSIGN(prepared.options.config, policy::load_runtime_config());
+  SBX_ASSIGN(prepared.options.policy, make_policy(arguments));
+  prepared.options.rootfs = arguments.rootfs;
+  if (arguments.output_dir) {
+    SBX_ASSIGN(prepared.output, collect::OutputDirectory::open(*arguments.output_dir));
+  }
+  SBX_ASSIGN(prepared.input, open_standard_input(arguments));
+  SBX_ASSIGN(prepared.request, make_request(arguments, prepared.options.policy.limits));
+  return prepared;
+}
+
+struct Streams {
+  LiveOutput out{STDOUT_FILENO};
+  LiveOutput err{STDERR_FILENO};
+
+  [[nodiscard]] int error() const { return out.error() != 0 ? out.error() : err.error(); }
+};
+
+RunHooks make_hooks(const Arguments& arguments, const Prepared& prepared, Streams& streams) {
+  RunHooks hooks;
+  hooks.stdin_fd = prepared.input.fd;
+  if (!arguments.json) {
+    hooks.on_stdout = [&streams](std::string_view bytes) { streams.out.append(bytes); };
+    hooks.on_stderr = [&streams](std::string_view bytes) { streams.err.append(bytes); };
+  }
+  // Without a place to put them, files are listed, so that what was not saved can be named.
+  const bool wanted = arguments.json || prepared.output;
+  hooks.collect = wanted ? collect::CollectMode::kContent : collect::CollectMode::kList;
+  if (prepared.output) hooks.sink = prepared.output->sink();
+  return hooks;
+}
+
+int poll_timeout(std::chrono::steady_clock::time_point deadline) {
+  using std::chrono::milliseconds;
+  const auto now = std::chrono::steady_clock::now();
+  if (deadline <= now) return 0;
+  // Compare before the arithmetic: "no deadline" is time_point::max().
+  if (deadline - now > std::chrono::hours(1)) return -1;
+  return static_cast<int>(std::chrono::ceil<milliseconds>(deadline - now).count());
+}
+
+// Waits for the run, the caller's signals and the readers of our output, and serves what is ready.
+void step(Run& run, CancelSignals& signals, Streams& streams) {
+  std::vector<pollfd> all = run.interest();
+  const std::size_t own = all.size();
+  all.push_back({signals.fd(), POLLIN, 0});
+  for (const LiveOutput* const stream : {&streams.out, &streams.err}) {
+    // Without anything to write, an error still tells that the reader has left.
+    const bool failed = stream->error() != 0;
+    all.push_back(
+        {failed ? -1 : stream->fd(), static_cast<short>(stream->pending() ? POLLOUT : 0), 0});
+  }
+  if (::poll(all.data(), all.size(), poll_timeout(run.next_deadline())) < 0) {
+    // EINTR, ENOMEM: nothing is known to be ready; the run still sees its deadlines.
+    for (pollfd& entry : all) entry.revents = 0;
+  }
+  if (all[own].revents != 0 && signals.take()) run.cancel();
+  streams.out.serve(all[own + 1].revents);
+  streams.err.serve(all[own + 2].revents);
+  if (streams.error() != 0) run.cancel();
+  all.resize(own);
+  run.step(all);
+}
+
+// Runs it, and has everything of it gone when this returns. Signals are ours only in here.
+Result<Outcome> run_to_end(Prepared& prepared, const RunHooks& hooks, Streams& streams) {
+  SBX_ASSIGN(CancelSignals signals, CancelSignals::block());
+  SBX_ASSIGN(Sandbox sandbox, Sandbox::open(std::move(prepared.options)));
+  SBX_ASSIGN(std::unique_ptr<Run> run, sandbox.start(prepared.request, hooks));
+  while (!run->done()) step(*run, signals, streams);
+  Outcome outcome = run->take_outcome();
+  run.reset();
+  while (signals.take()) {
+  }  // a signal that has cancelled the run must not end us too
+  return outcome;
+}
+
+// What the live stream did not carry: nothing, or the line about the cut and the end.
+void finish_stream(LiveOutput& stream, std::string_view name, std::string_view bytes,
+                   std::uint64_t dropped, std::size_t head, std::uint64_t limit) {
+  const std::size_t end_of_head = dropped == 0 ? bytes.size() : std::min(head, bytes.size());
+  const auto live =
+      static_cast<std::size_t>(std::min<std::uint64_t>(stream.appended(), end_of_head));
+  stream.append(bytes.substr(live, end_of_head - live));
+  if (!stream.flush() || dropped == 0) return;
+  print_lines({cut_line(name, dropped, limit)}, !stream.at_line_start());
+  stream.append(bytes.substr(end_of_head));
+  (void)stream.flush();  // its error() is looked at once, at the end
+}
+
+void print_human(const Arguments& arguments, const Outcome& outcome, Streams& streams) {
+  finish_stream(streams.out, "stdout", outcome.stdout_bytes, outcome.stdout_dropped,
+                outcome.stdout_head, outcome.limits.stdout_bytes);
+  finish_stream(streams.err, "stderr", outcome.stderr_bytes, outcome.stderr_dropped,
+                outcome.stderr_head, outcome.limits.stderr_bytes);
+  print_lines(outcome_lines(outcome, arguments.output_dir.has_value()),
+              !streams.err.at_line_start());
+}
+
+// A lost result must not look like a delivered one. A reader that left knows that it did.
+int exit_code(const Outcome& outcome, int write_error) {
+  const int code = process_exit_code(outcome);
+  if (write_error == 0 || write_error == EPIPE) return code;
+  errno = write_error;
+  print_lines(error_lines(sys_error("write", "the output could not be written")));
+  return code == 0 ? kExitSandboxError : code;
+}
+
+int write_json(const Outcome& outcome) {
+  const Result<void> written = sys::write_all(STDOUT_FILENO, to_json(outcome) + "\n");
+  return written ? 0 : written.error().sys_errno;
+}
+
+// On stderr, since stdout is the program's; the profile without our prefix, to be copied.
+void print_learned(const Outcome& outcome) {
+  print_lines(learn_lines(outcome));
+  (void)sys::write_all(STDERR_FILENO, learn_profile(outcome));  // as print_lines
+}
+
+int refuse(const Error& error, const Arguments& arguments, const policy::Policy* policy) {
+  print_lines(error_lines(error));
+  if (error.code == ErrorCode::kInvalid) return kExitUsage;
+  if (!arguments.json) return kExitSandboxError;
+  Outcome outcome = refused_outcome(error);
+  if (policy != nullptr) {
+    outcome.limits = policy->limits;
+    outcome.profile = policy->profile;
+  }
+  return exit_code(outcome, write_json(outcome));
+}
+
+}  // namespace
+
+int run(const Arguments& arguments) {
+  Result<Prepared> prepared = prepare(arguments);
+  if (!prepared) return refuse(prepared.error(), arguments, nullptr);
+  const policy::Policy policy = prepared->options.policy;  // options are given away
+  Streams streams;
+  const RunHooks hooks = make_hooks(arguments, *prepared, streams);
+  const Result<Outcome> outcome = run_to_end(*prepared, hooks, streams);
+  if (!outcome) return refuse(outcome.error(), arguments, &policy);
+
+  int write_error = 0;
+  if (arguments.json) {
+    write_error = write_json(*outcome);
+  } else {
+    print_human(arguments, *outcome, streams);
+    write_error = streams.error();
+  }
+  if (arguments.learn) print_learned(*outcome);
+  return exit_code(*outcome, write_error);
+}
+
+}  // namespace sbx::cli

@@ -1,0 +1,136 @@
+// sbx-run selftest: attacks this host's own sandbox in the default profile, and scores it.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "runtime/base/sys.h"
+#include "runtime/cli/probe_program.h"
+#include "runtime/cli/report.h"
+#include "runtime/cli/request.h"
+#include "runtime/cli/selftest_cases.h"
+#include "runtime/cli/selftest_control.h"
+#include "runtime/cli/verbs.h"
+#include "runtime/sandbox.h"
+
+namespace sbx::cli {
+namespace {
+
+struct CaseResult {
+  const AttackCase* attack = nullptr;
+  CaseState state = CaseState::kFail;
+  std::string inside;
+  std::string control;
+};
+
+// Files below /input are executable.
+plan::Request probe_request(const AttackCase& attack, const std::string& argument) {
+  plan::Request request;
+  const auto program = probe_program();
+  request.files.push_back(
+      {"sbx-probe", std::string(reinterpret_cast<const char*>(program.data()), program.size())});
+  request.argv = {"/input/sbx-probe", std::string(attack.act), argument};
+  return request;
+}
+
+Observation observe_inside(Sandbox& sandbox, const AttackCase& attack,
+                           const std::string& argument) {
+  Observation seen;
+  RunHooks hooks;
+  hooks.collect = collect::CollectMode::kNone;
+  const Result<collect::Outcome> outcome = sandbox.run(probe_request(attack, argument), hooks);
+  if (!outcome) {
+    seen.trouble = to_string(outcome.error());
+    return seen;
+  }
+  if (outcome->status == collect::Status::kSecurity) {
+    for (const collect::Denial& denial : outcome->denials) {
+      if (denial.tier == "hostile") seen.hostile_syscall = denial.syscall;
+    }
+    return seen;
+  }
+  if (outcome->ok()) return parse_probe_line(outcome->stdout_bytes);
+  seen.trouble = fmt::format("status {}", collect::status_name(outcome->status));
+  if (outcome->error) seen.trouble += ": " + outcome->error->detail;
+  return seen;
+}
+
+Result<std::vector<CaseResult>> run_cases(const Arguments& arguments) {
+  SandboxOptions options;
+  SBX_ASSIGN(options.config, policy::load_runtime_config());
+  SBX_ASSIGN(options.policy, make_policy(arguments));
+  options.rootfs = arguments.rootfs;
+  SBX_ASSIGN(Sandbox sandbox, Sandbox::open(std::move(options)));
+  SBX_ASSIGN(const ControlGround ground, ControlGround::prepare());
+  std::vector<CaseResult> results;
+  for (const AttackCase& attack : attack_cases()) {
+    const Observation inside = observe_inside(sandbox, attack, ground.resolve(attack.argument));
+    const std::optional<Observation> control = run_control(attack, ground);
+    results.push_back({&attack, judge(attack, inside, control), describe(inside),
+                       control ? describe(*control) : "needs root"});
+  }
+  return results;
+}
+
+std::size_t count(const std::vector<CaseResult>& results, CaseState state) {
+  return static_cast<std::size_t>(
+      std::count_if(results.begin(), results.end(),
+                    [state](const CaseResult& result) { return result.state == state; }));
+}
+
+struct Score {
+  std::size_t passed = 0;
+  std::size_t applicable = 0;
+  [[nodiscard]] bool good() const { return passed == applicable; }
+};
+
+Score score_of(const std::vector<CaseResult>& results) {
+  return {count(results, CaseState::kPass),
+          results.size() - count(results, CaseState::kNotApplicable)};
+}
+
+std::string to_table(const std::vector<CaseResult>& results) {
+  std::string text = fmt::format("{:<14}  {:<26}  {:<16}  {:<26}  {}\n", "", "attack", "layer",
+                                 "inside", "control (outside)");
+  for (const CaseResult& result : results) {
+    text += fmt::format("{:<14}  {:<26}  {:<16}  {:<26}  {}\n", case_state_name(result.state),
+                        result.attack->name, result.attack->layer, result.inside, result.control);
+  }
+  const Score score = score_of(results);
+  return text + fmt::format("score: {} of {}, {} not applicable here\n", score.passed,
+                            score.applicable, results.size() - score.applicable);
+}
+
+std::string to_json_text(const std::vector<CaseResult>& results) {
+  nlohmann::json list = nlohmann::json::array();
+  for (const CaseResult& result : results) {
+    list.push_back({{"name", result.attack->name},
+                    {"layer", result.attack->layer},
+                    {"state", case_state_name(result.state)},
+                    {"inside", result.inside},
+                    {"control", result.control}});
+  }
+  const Score score = score_of(results);
+  const nlohmann::json document = {{"ok", score.good()},
+                                   {"passed", score.passed},
+                                   {"applicable", score.applicable},
+                                   {"cases", list}};
+  return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace
+
+int selftest(const Arguments& arguments) {
+  const Result<std::vector<CaseResult>> results = run_cases(arguments);
+  if (!results) {
+    print_lines(error_lines(results.error()));
+    return results.error().code == ErrorCode::kInvalid ? kExitUsage : kExitSandboxError;
+  }
+  const std::string text = arguments.json ? to_json_text(*results) : to_table(*results);
+  if (!sys::write_all(STDOUT_FILENO, text)) return kExitSandboxError;
+  return score_of(*results).good() ? 0 : 1;
+}
+
+}  // namespace sbx::cli
