@@ -1,0 +1,210 @@
+// How runs end: each verdict, its exit code, its evidence and its words.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/integration/fixture.h"
+
+namespace sbx::test {
+namespace {
+
+using nlohmann::json;
+using ::testing::AnyOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Endings : public SandboxTest {};
+SBX_AS_BOTH_CALLERS(Endings);
+
+constexpr std::uint64_t kMiB = 1024 * 1024;
+
+TEST_P(Endings, HelloIsTheProgramsOwnOutputAndNothingElse) {
+  const Finished finished = run({"-c", "print('hello')"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_EQ(finished.out, "hello\n");
+  EXPECT_EQ(finished.err, "");
+}
+
+TEST_P(Endings, ASyntaxErrorIsTheProgramsOwnFailure) {
+  const json result = run_json({"-c", "print('"});
+  EXPECT_EQ(result["status"], "exit");
+  EXPECT_EQ(result["exit_code"], 1);
+  EXPECT_EQ(result["ok"], false);
+  EXPECT_THAT(result["stderr"].get<std::string>(), HasSubstr("SyntaxError"));
+}
+
+TEST_P(Endings, AnExitCodeIsPassedOn) {
+  EXPECT_EQ(run({"-c", "raise SystemExit(3)"}).exit_code, 3);
+  EXPECT_EQ(run_json({"-c", "raise SystemExit(3)"})["exit_code"], 3);
+}
+
+TEST_P(Endings, ACrashIsASignalOfTheProgramsOwn) {
+  const std::string crash = "import ctypes; ctypes.string_at(0)";
+  const Finished finished = run({"-c", crash});
+  EXPECT_EQ(finished.exit_code, 128 + 11);
+  EXPECT_THAT(finished.err, HasSubstr("SIGSEGV"));
+  const json result = run_json({"-c", crash});
+  EXPECT_EQ(result["status"], "signal");
+  EXPECT_EQ(result["signal"], 11);
+  EXPECT_EQ(result["exit_code"], 139);
+}
+
+TEST_P(Endings, AnEndlessLoopEndsOnTimeAndKeepsItsOutput) {
+  const std::string loop = "print('begun', flush=True)\nwhile True: pass";
+  const Finished finished = run({"-t", "1", "-c", loop});
+  EXPECT_EQ(finished.exit_code, 124);
+  EXPECT_EQ(finished.out, "begun\n");
+  EXPECT_THAT(finished.err, HasSubstr("sbx-run: "));
+  const json result = run_json({"-t", "1", "-c", loop});
+  EXPECT_EQ(result["status"], "timeout");
+  EXPECT_EQ(result["timed_out"], true);
+  EXPECT_EQ(result["exit_code"], -1);
+  EXPECT_TRUE(result["signal"].is_null());
+  EXPECT_GE(result["duration_seconds"].get<double>(), 1.0);
+  EXPECT_LT(result["duration_seconds"].get<double>(), 2.0);
+  EXPECT_THAT(note_codes(result), Contains("wall"));
+  EXPECT_THAT(result["limits_hit"].get<std::vector<std::string>>(), Contains("wall_seconds"));
+}
+
+TEST_P(Endings, CpuTimeIsALimitOfItsOwn) {
+  const json result =
+      run_json({"--cpu-time", "0.3", "--cpus", "1", "-t", "20", "-c", "while True: pass"});
+  EXPECT_EQ(result["status"], "cpu_time");
+  EXPECT_EQ(result["timed_out"], false);
+  EXPECT_GE(result["usage"]["cpu_seconds"].get<double>(), 0.25);
+}
+
+TEST_P(Endings, AnAllocationOverTheLimitIsAnOomKillWithItsPeak) {
+  const std::string hog = "x = bytearray(1 << 30); print(len(x))";
+  const Finished finished = run({"--memory", "256M", "-c", hog});
+  EXPECT_EQ(finished.exit_code, 137);
+  EXPECT_THAT(finished.err, HasSubstr("256M"));
+  const json result = run_json({"-c", hog});
+  EXPECT_EQ(result["status"], "oom");
+  EXPECT_EQ(result["exit_code"], 137);
+  EXPECT_EQ(result["signal"], 9);
+  EXPECT_GE(result["usage"]["oom_kills"].get<std::uint64_t>(), 1U);
+  EXPECT_GE(result["usage"]["memory_peak"].get<std::uint64_t>(), 250 * kMiB);
+  EXPECT_LE(result["usage"]["memory_peak"].get<std::uint64_t>(), 257 * kMiB);
+  EXPECT_THAT(note_codes(result), Contains("memory"));
+  EXPECT_THAT(result["limits_hit"].get<std::vector<std::string>>(), Contains("memory"));
+}
+
+TEST_P(Endings, AForkBombIsStoppedByTheCapAndSaid) {
+  const std::string bomb =
+      "import os, time\n"
+      "n = 0\n"
+      "try:\n"
+      "    while True:\n"
+      "        if os.fork() == 0:\n"
+      "            time.sleep(60)\n"
+      "            os._exit(0)\n"
+      "        n += 1\n"
+      "except OSError as e:\n"
+      "    print(n, e.errno)\n";
+  const json result = run_json({"--cpus", "1", "-c", bomb});
+  EXPECT_EQ(result["status"], "ok") << result.dump();
+  EXPECT_EQ(result["stdout"], "63 11\n");
+  EXPECT_GE(result["usage"]["pids_refused"].get<std::uint64_t>(), 1U);
+  EXPECT_THAT(note_codes(result), Contains("pids"));
+  EXPECT_THAT(note_codes(result), Contains("background_killed"));
+  EXPECT_THAT(result["limits_hit"].get<std::vector<std::string>>(), Contains("pids"));
+}
+
+TEST_P(Endings, AnEndlessForkBombEndsOnTime) {
+  const json result =
+      run_json({"-t", "2", "-l", "bash", "-c", ":(){ :|:& };: ; while :; do :; done"});
+  EXPECT_THAT(result["status"].get<std::string>(), AnyOf("timeout", "oom"));
+  EXPECT_LT(result["duration_seconds"].get<double>(), 4.0);
+}
+
+TEST_P(Endings, ASocketToAnywhereFailsAndIsNoted) {
+  const std::string call =
+      "import socket\n"
+      "try: socket.create_connection(('93.184.216.34', 80), 2)\n"
+      "except OSError as e: print(e.errno)\n";
+  const json result = run_json({"-c", call});
+  EXPECT_EQ(result["stdout"], "101\n");  // ENETUNREACH
+  EXPECT_THAT(note_codes(result), Contains("network_attempt"));
+}
+
+TEST_P(Endings, WritingToEtcIsReadOnly) {
+  const std::string write =
+      "try: open('/etc/x', 'w')\n"
+      "except OSError as e: print(e.errno)\n";
+  EXPECT_EQ(run({"-c", write}).out, "30\n");  // EROFS
+}
+
+TEST_P(Endings, AHostileCallEndsTheRunAndIsNamed) {
+  const std::string attack = "import ctypes; ctypes.CDLL(None).unshare(0x10000000); print('after')";
+  const Finished finished = run({"-c", attack});
+  EXPECT_EQ(finished.exit_code, 159);
+  EXPECT_EQ(finished.out, "");
+  EXPECT_THAT(finished.err, HasSubstr("unshare"));
+  const json result = run_json({"-c", attack});
+  EXPECT_EQ(result["status"], "security");
+  ASSERT_FALSE(result["denials"].empty());
+  EXPECT_EQ(result["denials"][0]["syscall"], "unshare");
+  EXPECT_EQ(result["denials"][0]["tier"], "hostile");
+}
+
+TEST_P(Endings, ADeniedCallIsCountedByName) {
+  const std::string attempt =
+      "import ctypes\n"
+      "libc = ctypes.CDLL(None, use_errno=True)\n"
+      "libc.chroot(b'/'); print(ctypes.get_errno())\n";
+  const json result = run_json({"-c", attempt});
+  EXPECT_EQ(result["status"], "ok");
+  EXPECT_EQ(result["stdout"], "1\n");
+  ASSERT_FALSE(result["denials"].empty());
+  EXPECT_EQ(result["denials"][0]["syscall"], "chroot");
+  EXPECT_THAT(run({"--learn", "-c", attempt}).err, HasSubstr("\"chroot\""));
+}
+
+TEST_P(Endings, AModuleThatIsNotThereIsNotedWithWhatIs) {
+  const json result = run_json({"-c", "import torch"});
+  EXPECT_EQ(result["status"], "exit");
+  EXPECT_THAT(note_codes(result), Contains("missing_module"));
+  for (const json& note : result["notes"]) {
+    if (note["code"] != "missing_module") continue;
+    EXPECT_EQ(note["source"], "program");
+    EXPECT_THAT(note["text"].get<std::string>(), HasSubstr("numpy"));
+  }
+}
+
+TEST_P(Endings, ADaemonDiesWithTheRun) {
+  const std::string daemon =
+      "import os, time\n"
+      "if os.fork() == 0:\n"
+      "    os.setsid()\n"
+      "    if os.fork() == 0: time.sleep(600)\n"
+      "    os._exit(0)\n"
+      "os.wait(); print('gone')\n";
+  const json result = run_json({"-c", daemon});
+  EXPECT_EQ(result["status"], "ok");
+  EXPECT_THAT(note_codes(result), Contains("background_killed"));
+}
+
+TEST_P(Endings, EveryRequiredLayerIsHeldAndListed) {
+  const json result = run_json({"-c", "pass"});
+  for (const json& layer : result["layers"]) {
+    const std::string name = layer["name"];
+    if (name == "uid_separation" || name == "landlock" || name == "time_namespace" ||
+        name == "cpuset") {
+      continue;
+    }
+    EXPECT_EQ(layer["state"], "held") << layer.dump();
+  }
+  EXPECT_GE(result["layers"].size(), 14U);
+}
+
+TEST_P(Endings, NetHostIsLoud) {
+  const Finished finished = run({"--net", "host", "-c", "print(1)"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.err, HasSubstr("net_namespace"));
+}
+
+}  // namespace
+}  // namespace sbx::test

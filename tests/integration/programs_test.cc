@@ -1,0 +1,176 @@
+// Real work inside: languages, libraries, arguments, files in and out.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/integration/fixture.h"
+
+namespace sbx::test {
+namespace {
+
+using nlohmann::json;
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::Not;
+
+class Programs : public SandboxTest {};
+SBX_AS_BOTH_CALLERS(Programs);
+
+TEST_P(Programs, LanguagesAreGuessedFromTheName) {
+  EXPECT_EQ(run({directory().write("a.py", "print('python')")}).out, "python\n");
+  EXPECT_EQ(run({directory().write("a.js", "console.log('node', 6 * 7)")}).out, "node 42\n");
+  EXPECT_EQ(run({directory().write("a.sh", "echo bash ${BASH_VERSION:+yes}")}).out, "bash yes\n");
+}
+
+TEST_P(Programs, CodeComesFromAFileAnArgumentADashOrAPipe) {
+  EXPECT_EQ(run({"-c", "print(1)"}).out, "1\n");
+  EXPECT_EQ(run({"-"}, "print(2)").out, "2\n");
+  EXPECT_EQ(run({}, "print(3)").out, "3\n");
+  EXPECT_EQ(run({"-l", "js", "-"}, "console.log(4)").out, "4\n");
+  EXPECT_EQ(run({"-l", "sh", "-c", "echo 5"}).out, "5\n");
+}
+
+TEST_P(Programs, ArgumentsAfterTheProgramAreVerbatim) {
+  const std::string show = "import sys; print(sys.argv[1:])";
+  const std::string file = directory().write("show.py", show);
+  EXPECT_EQ(run({file, "--json", "-t", "", "--", "a b"}).out,
+            "['--json', '-t', '', '--', 'a b']\n");
+  EXPECT_EQ(run({"-c", show, "--", "-l", "x"}).out, "['-l', 'x']\n");
+  EXPECT_EQ(run({"-", "x", "-y"}, show).out, "['x', '-y']\n");
+}
+
+TEST_P(Programs, AnyProgramOfTheRootfsRuns) {
+  EXPECT_EQ(run({"--", "/bin/echo", "--json", "--"}).out, "--json --\n");
+  EXPECT_EQ(run({"--", "true"}).exit_code, 0);
+  EXPECT_EQ(run({"--", "sh", "-c", "exit 7"}).exit_code, 7);
+}
+
+TEST_P(Programs, AFileNamedLikeAVerbRunsAsAFile) {
+  (void)directory().write("doctor", "print('a file')");
+  ProcessOptions here = options();
+  here.directory = directory().path();
+  EXPECT_EQ(run_process(command({"-l", "python", "./doctor"}), here).out, "a file\n");
+}
+
+TEST_P(Programs, ScriptsOfAnyBytesAreTheInterpretersBusiness) {
+  EXPECT_EQ(run({directory().write("empty.py", "")}).exit_code, 0);
+  EXPECT_EQ(run({directory().write("bom.py", "\xef\xbb\xbfprint('bom')")}).out, "bom\n");
+  const Finished nul = run({directory().write("nul.py", std::string_view("a\0b", 3))});
+  EXPECT_EQ(nul.exit_code, 1);
+  // "source code cannot contain null bytes", or what the interpreter makes of them: its own verdict.
+  EXPECT_THAT(nul.err, HasSubstr("Error"));
+  EXPECT_THAT(nul.err, Not(HasSubstr("sbx-run:")));
+}
+
+TEST_P(Programs, EnvironmentIsAFixedListAndWhatWasGiven) {
+  const std::string show =
+      "import os; print(os.environ.get('GIVEN'), os.environ.get('SECRET'), "
+      "os.environ['HOME'])";
+  ProcessOptions with_secret = options();
+  with_secret.environment.push_back("SECRET=x");
+  EXPECT_EQ(run_process(command({"--env", "GIVEN=a=b", "-c", show}), with_secret).out,
+            "a=b None /work\n");
+}
+
+TEST_P(Programs, NumpyPandasAndMatplotlibWorkAtTheDefaultLimits) {
+  const std::string work =
+      "import numpy as np, pandas as pd\n"
+      "import matplotlib.pyplot as plt\n"
+      "frame = pd.DataFrame({'x': np.arange(100), 'y': np.arange(100) ** 2})\n"
+      "frame.plot(x='x', y='y')\n"
+      "plt.savefig('/output/chart.png')\n"
+      "print(int(frame.y.sum()))\n";
+  const json result = run_json({"-t", "120", "-c", work});
+  EXPECT_EQ(result["status"], "ok") << result.dump();
+  EXPECT_EQ(result["stdout"], "328350\n");
+  ASSERT_EQ(result["files"].size(), 1U);
+  EXPECT_EQ(result["files"][0]["path"], "chart.png");
+  EXPECT_EQ(result["files"][0]["media_type"], "image/png");
+  EXPECT_THAT(result["files"][0]["content_base64"].get<std::string>(),
+              ::testing::StartsWith("iVBORw0KGgo"));
+}
+
+TEST_P(Programs, APoolOfTwoWorks) {
+  const std::string pool =
+      "import multiprocessing\n"
+      "if __name__ == '__main__':\n"
+      "    for method in ('fork', 'spawn'):\n"
+      "        context = multiprocessing.get_context(method)\n"
+      "        with context.Pool(2) as pool: print(pool.map(abs, [-1, -2]))\n";
+  const json result = run_json({"-t", "120", directory().write("pool.py", pool)});
+  EXPECT_EQ(result["stdout"], "[1, 2]\n[1, 2]\n") << result.dump();
+  EXPECT_EQ(result["status"], "ok");
+}
+
+TEST_P(Programs, ACsvComesInAndATableGoesOut) {
+  const std::string csv = directory().write("data.csv", "name,value\na,1\nb,2\n");
+  const std::string out = directory().path() + "/out";
+  const std::string work =
+      "import csv\n"
+      "rows = list(csv.DictReader(open('/input/table.csv')))\n"
+      "open('/output/sum.txt', 'w').write(str(sum(int(r['value']) for r in rows)))\n";
+  const Finished finished = run({"--input", csv + ":table.csv", "--output-dir", out, "-c", work});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(read_text(out + "/sum.txt"), "3");
+  EXPECT_THAT(finished.err, HasSubstr("saved " + out + "/sum.txt"));
+}
+
+TEST_P(Programs, InputIsReadOnly) {
+  const std::string file = directory().write("a.txt", "x");
+  const Finished finished =
+      run({"--input", file, "-l", "bash", "-c", "echo y > /input/a.txt || cat /input/a.txt"});
+  EXPECT_THAT(finished.out, HasSubstr("x"));
+  EXPECT_EQ(read_text(file), "x");
+}
+
+TEST_P(Programs, WhatIsNotSavedIsNamed) {
+  const Finished finished = run({"-c", "open('/output/a.txt', 'w').write('12345')"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.err,
+              AllOf(HasSubstr("not saved: /output/a.txt (5 bytes)"), HasSubstr("--output-dir")));
+}
+
+TEST_P(Programs, LinksInOutputAreRefusedAndNothingIsWrittenThroughThem) {
+  const std::string secret = directory().write("secret", "unchanged");
+  const std::string out = directory().path() + "/out";
+  ASSERT_EQ(::mkdir(out.c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(out.c_str(), 0777), 0);
+  ASSERT_EQ(::symlink(secret.c_str(), (out + "/planted.txt").c_str()), 0);
+  const std::string plant =
+      "import os\n"
+      "os.symlink('/etc/passwd', '/output/passwd')\n"
+      "os.symlink('/output', '/output/loop')\n"
+      "open('/output/planted.txt', 'w').write('over the link')\n"
+      "open('/output/good.txt', 'w').write('good')\n";
+  const json result = run_json({"--output-dir", out, "-c", plant});
+  EXPECT_EQ(result["status"], "ok") << result.dump();
+  EXPECT_EQ(read_text(out + "/good.txt"), "good");
+  EXPECT_EQ(read_text(secret), "unchanged");
+  EXPECT_FALSE(std::filesystem::exists(out + "/passwd"));
+  std::vector<std::string> refused;
+  for (const json& entry : result["refused"]) refused.push_back(entry["path"]);
+  EXPECT_THAT(refused, ::testing::UnorderedElementsAre("passwd", "loop", "planted.txt"));
+  for (const json& entry : result["refused"]) EXPECT_NE(entry["reason"], "");
+}
+
+TEST_P(Programs, TheHostsUsrIsARootfsToo) {
+  const Finished finished = run({"--rootfs", "host", "--", "/bin/echo", "host"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_EQ(finished.out, "host\n");
+}
+
+TEST_P(Programs, InsideIsNobodyWithoutAnythingOfTheHosts) {
+  const Finished finished = run(
+      {"-l", "bash", "-c",
+       "id -u; id -g; pwd; hostname 2>/dev/null || cat /proc/sys/kernel/hostname; ls /sys | wc -l; "
+       "cat /proc/self/cgroup | cut -d: -f3 | sort -u; ls /proc | grep -c '^1$'"});
+  EXPECT_THAT(finished.out, HasSubstr("65534\n65534\n/work\n"));
+  EXPECT_THAT(finished.out, HasSubstr("0\n/\n0\n"));
+}
+
+}  // namespace
+}  // namespace sbx::test

@@ -1,0 +1,68 @@
+// doctor, selftest, explain, and the questions that run nothing.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "tests/integration/fixture.h"
+
+namespace sbx::test {
+namespace {
+
+using nlohmann::json;
+using ::testing::AnyOf;
+using ::testing::HasSubstr;
+
+class Verbs : public SandboxTest {};
+SBX_AS_BOTH_CALLERS(Verbs);
+
+TEST_P(Verbs, DoctorNamesEachCheckAndItsState) {
+  const Finished finished = run({"doctor", "--json"});
+  const json report = json::parse(finished.out, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << finished.out << finished.err;
+  EXPECT_EQ(finished.exit_code, report["ok"] == true ? 0 : 1);
+  for (const json& check : report["checks"]) {
+    EXPECT_THAT(check["state"].get<std::string>(), AnyOf("ok", "degraded", "missing"));
+    EXPECT_EQ(check["state"] == "ok", check["fix"] == "") << check.dump();
+  }
+  EXPECT_THAT(run({"doctor"}).out, HasSubstr("kernel"));
+}
+
+TEST_P(Verbs, DoctorSaysWhatARunFinds) {
+  const bool good = run({"doctor"}).exit_code == 0;
+  EXPECT_EQ(run({"-c", "pass"}).exit_code == 0, good);
+}
+
+TEST_P(Verbs, SelftestPassesAndScores) {
+  const Finished finished = run({"selftest", "--json"});
+  const json report = json::parse(finished.out, nullptr, false);
+  ASSERT_TRUE(report.is_object()) << finished.out << finished.err;
+  for (const json& attack : report["cases"]) {
+    EXPECT_THAT(attack["state"].get<std::string>(), AnyOf("pass", "n.a.")) << attack.dump();
+  }
+  EXPECT_EQ(report["ok"], true);
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_GE(report["passed"].get<int>(), 15);
+}
+
+TEST_P(Verbs, ExplainTellsThePlanAndRunsNothing) {
+  const Finished finished = run({"explain", "-t", "7", "-c", "open('/output/x', 'w')"});
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_THAT(finished.out, HasSubstr("7"));
+  EXPECT_EQ(finished.err, "");
+  EXPECT_EQ(run({"explain"}).exit_code, 0);
+}
+
+TEST_P(Verbs, PrintConfigIsTheTemplate) {
+  const Finished finished = run({"--print-config"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_THAT(finished.out, HasSubstr("uid_base"));
+}
+
+TEST_P(Verbs, HelpAndVersionAnswer) {
+  EXPECT_THAT(run({"--help"}).out, HasSubstr("sbx-run [OPTIONS] FILE"));
+  EXPECT_THAT(run({"--version"}).out, HasSubstr("sbx-run "));
+}
+
+}  // namespace
+}  // namespace sbx::test

@@ -1,0 +1,151 @@
+#include "tests/support/leaks.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "tests/support/process.h"
+
+namespace sbx::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Clock = std::chrono::steady_clock;
+
+bool is_number(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(),
+                                      [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+// The entries of a directory; none when it is not there or goes meanwhile.
+std::vector<fs::path> entries(const fs::path& directory) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  for (fs::directory_iterator at(directory, error), end; !error && at != end; at.increment(error)) {
+    found.push_back(at->path());
+  }
+  return found;
+}
+
+std::string link_target(const fs::path& path) {
+  std::error_code error;
+  const fs::path target = fs::read_symlink(path, error);
+  return error ? std::string() : target.string();
+}
+
+bool is_ours(const std::string& command) {
+  return command.rfind("sbx-", 0) == 0;
+}
+
+// Programs inside are found by the sandbox's hostname, whatever they are called: their uts
+// namespace is not ours, and their root is no root of the host.
+void add_processes(Things& things) {
+  const std::string own_pid_namespace = link_target("/proc/self/ns/pid");
+  for (const fs::path& process : entries("/proc")) {
+    const std::string pid = process.filename();
+    if (!is_number(pid)) continue;
+    std::string command = read_text(process / "comm");
+    while (!command.empty() && command.back() == '\n') command.pop_back();
+    const std::string pid_namespace = link_target(process / "ns/pid");
+    const bool inside = !pid_namespace.empty() && pid_namespace != own_pid_namespace;
+    if (!is_ours(command) && !inside) continue;
+    things.insert("process " + pid + " " + command);
+    const std::string net = link_target(process / "ns/net");
+    if (!net.empty() && net != link_target("/proc/self/ns/net")) things.insert("namespace " + net);
+  }
+}
+
+void add_groups(const fs::path& directory, Things& things) {
+  std::error_code error;
+  for (const fs::path& entry : entries(directory)) {
+    if (!fs::is_directory(entry, error)) continue;
+    things.insert("cgroup " + entry.string());
+    add_groups(entry, things);
+  }
+}
+
+// /sys/fs/cgroup/sbx (v2) and /sys/fs/cgroup/<controller>/{sbx,sbx-<uid>} (v1 and hybrid).
+void add_cgroups(unsigned uid, Things& things) {
+  const fs::path root = "/sys/fs/cgroup";
+  const std::vector<std::string> names = {"sbx", "sbx-" + std::to_string(uid)};
+  for (const std::string& name : names) add_groups(root / name, things);
+  for (const fs::path& hierarchy : entries(root)) {
+    for (const std::string& name : names) add_groups(hierarchy / name, things);
+  }
+}
+
+void add_mounts(Things& things) {
+  std::ifstream mounts("/proc/self/mountinfo");
+  for (std::string line; std::getline(mounts, line);) things.insert("mount " + line);
+}
+
+// Our own descriptors, without the one that lists them.
+void add_descriptors(Things& things) {
+  for (const fs::path& entry : entries("/proc/self/fd")) {
+    const std::string target = link_target(entry);
+    if (target.empty() || target.find("/proc/") == 0) continue;
+    things.insert("descriptor " + entry.filename().string() + " " + target);
+  }
+}
+
+void add_files(unsigned uid, Things& things) {
+  const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
+  std::vector<fs::path> places = {"/run/sbx/runs", "/tmp/sbx-" + std::to_string(uid) + "/runs"};
+  if (runtime != nullptr) places.push_back(fs::path(runtime) / "sbx/runs");
+  for (const fs::path& place : places) {
+    for (const fs::path& entry : entries(place)) things.insert("file " + entry.string());
+  }
+  for (const fs::path& entry : entries("/tmp")) {
+    const std::string name = entry.filename();
+    // A user's runtime directory stays; what is in it does not.
+    const bool runtime_directory = name == "sbx-" + std::to_string(uid);
+    if (is_ours(name) && !runtime_directory) things.insert("file " + entry.string());
+  }
+}
+
+}  // namespace
+
+Things snapshot(unsigned uid) {
+  Things things;
+  add_processes(things);
+  add_cgroups(uid, things);
+  add_mounts(things);
+  add_descriptors(things);
+  add_files(uid, things);
+  return things;
+}
+
+Things LeakCheck::leaked(std::chrono::seconds patience) const {
+  const auto deadline = Clock::now() + patience;
+  for (;;) {
+    const Things now = snapshot(uid_);
+    Things added;
+    std::set_difference(now.begin(), now.end(), before_.begin(), before_.end(),
+                        std::inserter(added, added.end()));
+    if (added.empty() || Clock::now() >= deadline) return added;
+    // The kernel tells nobody when a dying namespace or group is gone: look again.
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+}
+
+LeakFreeTest::LeakFreeTest() : check_(::geteuid()) {}
+
+void LeakFreeTest::TearDown() {
+  const Things left = check_.leaked();
+  EXPECT_TRUE(left.empty()) << "left over:\n" << to_text(left);
+}
+
+std::string to_text(const Things& things) {
+  std::string text;
+  for (const std::string& thing : things) text += "  " + thing + "\n";
+  return text;
+}
+
+}  // namespace sbx::test

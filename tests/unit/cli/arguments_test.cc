@@ -1,0 +1,180 @@
+#include "runtime/cli/arguments.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace sbx::cli {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Pair;
+
+Arguments parsed(const std::vector<std::string>& words) {
+  Result<Arguments> arguments = parse_arguments(words);
+  EXPECT_TRUE(arguments.has_value()) << (arguments ? "" : to_string(arguments.error()));
+  return arguments ? *arguments : Arguments{};
+}
+
+std::string refused(const std::vector<std::string>& words) {
+  const Result<Arguments> arguments = parse_arguments(words);
+  EXPECT_FALSE(arguments.has_value());
+  if (arguments) return {};
+  EXPECT_EQ(arguments.error().code, ErrorCode::kInvalid);
+  return arguments.error().detail;
+}
+
+TEST(Arguments, WordsAfterFileGoToTheProgramVerbatim) {
+  const Arguments arguments = parsed({"-t", "5", "a.py", "--json", "-t", "9", "--", "-x", ""});
+  EXPECT_EQ(arguments.source, Source::kFile);
+  EXPECT_EQ(arguments.program, "a.py");
+  EXPECT_THAT(arguments.args, ElementsAre("--json", "-t", "9", "--", "-x", ""));
+  EXPECT_THAT(arguments.limits, ElementsAre(Pair("wall_seconds", "5")));
+  EXPECT_FALSE(arguments.json);
+}
+
+TEST(Arguments, WordsAfterTheFirstMarkAreTheCommandVerbatim) {
+  const Arguments arguments = parsed({"--json", "--", "ls", "--", "--json", "-la"});
+  EXPECT_EQ(arguments.source, Source::kCommand);
+  EXPECT_THAT(arguments.args, ElementsAre("ls", "--", "--json", "-la"));
+  EXPECT_TRUE(arguments.json);
+}
+
+TEST(Arguments, ASecondMarkBelongsToTheCommand) {
+  EXPECT_THAT(parsed({"--", "--", "x"}).args, ElementsAre("--", "x"));
+}
+
+TEST(Arguments, ACommandMayLookLikeAnOption) {
+  EXPECT_THAT(parsed({"--", "--json"}).args, ElementsAre("--json"));
+}
+
+TEST(Arguments, CodeIsTakenAsItIs) {
+  for (const std::string code : {"", "-1", "--json", "[1,2]", "{}", "\"q\"", "%%", "a\nb"}) {
+    const Arguments arguments = parsed({"-c", code});
+    EXPECT_EQ(arguments.source, Source::kCode);
+    EXPECT_EQ(arguments.program, code);
+  }
+}
+
+TEST(Arguments, OptionsMayFollowCodeUntilItsFirstArgument) {
+  const Arguments arguments = parsed({"-c", "x", "--json", "one", "--learn"});
+  EXPECT_TRUE(arguments.json);
+  EXPECT_FALSE(arguments.learn);
+  EXPECT_THAT(arguments.args, ElementsAre("one", "--learn"));
+}
+
+TEST(Arguments, AMarkAfterCodeLetsArgumentsBeginWithADash) {
+  const Arguments arguments = parsed({"-c", "x", "--", "-l", "--"});
+  EXPECT_EQ(arguments.source, Source::kCode);
+  EXPECT_THAT(arguments.args, ElementsAre("-l", "--"));
+}
+
+TEST(Arguments, ADashIsStandardInput) {
+  const Arguments arguments = parsed({"-l", "bash", "-", "a", "-b"});
+  EXPECT_EQ(arguments.source, Source::kStandardInput);
+  EXPECT_EQ(arguments.language, "bash");
+  EXPECT_THAT(arguments.args, ElementsAre("a", "-b"));
+}
+
+TEST(Arguments, NothingNamedIsNoSource) {
+  EXPECT_EQ(parsed({}).source, Source::kNone);
+  EXPECT_EQ(parsed({"--json"}).source, Source::kNone);
+}
+
+TEST(Arguments, EveryOptionOfTheContractHasItsPlace) {
+  const Arguments arguments = parsed({"-l",           "js",
+                                      "--timeout",    "1.5",
+                                      "--cpu-time",   "2",
+                                      "--memory",     "1G",
+                                      "--cpus",       "2",
+                                      "--pids",       "9",
+                                      "--input",      "a:b",
+                                      "--input",      "[x,y]",
+                                      "--output-dir", "out",
+                                      "--env",        "K=V W",
+                                      "--env",        "E=",
+                                      "--stdin",      "in",
+                                      "--profile",    "p.toml",
+                                      "--rootfs",     "host",
+                                      "--net",        "host",
+                                      "--learn",      "--allow-missing",
+                                      "cgroup",       "--allow-missing",
+                                      "proc",         "--json",
+                                      "f.js"});
+  EXPECT_EQ(arguments.language, "js");
+  EXPECT_THAT(arguments.limits, ElementsAre(Pair("wall_seconds", "1.5"), Pair("cpu_seconds", "2"),
+                                            Pair("memory", "1G"), Pair("cpus", "2"),
+                                            Pair("pids", "9"), Pair("network", "host")));
+  EXPECT_THAT(arguments.inputs, ElementsAre("a:b", "[x,y]"));
+  EXPECT_THAT(arguments.env, ElementsAre("K=V W", "E="));
+  EXPECT_EQ(arguments.output_dir, "out");
+  EXPECT_EQ(arguments.stdin_file, "in");
+  EXPECT_EQ(arguments.profile, "p.toml");
+  EXPECT_EQ(arguments.rootfs, "host");
+  EXPECT_THAT(arguments.allow_missing, ElementsAre("cgroup", "proc"));
+  EXPECT_TRUE(arguments.json);
+  EXPECT_TRUE(arguments.learn);
+}
+
+TEST(Arguments, AVerbIsOneOnlyWhereFileCouldStand) {
+  EXPECT_EQ(parsed({"doctor", "--json"}).verb, Verb::kDoctor);
+  EXPECT_TRUE(parsed({"doctor", "--json"}).json);
+  EXPECT_EQ(parsed({"--json", "selftest"}).verb, Verb::kSelftest);
+  EXPECT_EQ(parsed({"./doctor"}).program, "./doctor");
+  EXPECT_EQ(parsed({"a.py", "doctor"}).verb, Verb::kRun);
+  EXPECT_THAT(parsed({"-c", "x", "doctor"}).args, ElementsAre("doctor"));
+  EXPECT_THAT(parsed({"--", "doctor"}).args, ElementsAre("doctor"));
+}
+
+TEST(Arguments, ExplainTakesWhatARunTakes) {
+  const Arguments arguments = parsed({"explain", "-t", "3", "a.py", "-t", "4"});
+  EXPECT_EQ(arguments.verb, Verb::kExplain);
+  EXPECT_EQ(arguments.program, "a.py");
+  EXPECT_THAT(arguments.limits, ElementsAre(Pair("wall_seconds", "3")));
+  EXPECT_THAT(arguments.args, ElementsAre("-t", "4"));
+}
+
+TEST(Arguments, DoctorAndSelftestTakeNoProgram) {
+  EXPECT_THAT(refused({"doctor", "x"}), HasSubstr("takes no program"));
+  EXPECT_THAT(refused({"selftest", "--", "x"}), HasSubstr("takes no program"));
+}
+
+TEST(Arguments, UnknownOptionsAreNamed) {
+  EXPECT_THAT(refused({"--bogus", "x"}), HasSubstr("--bogus"));
+  EXPECT_THAT(refused({"-x"}), HasSubstr("-x"));
+  EXPECT_THAT(refused({"--jso"}), HasSubstr("--jso"));
+}
+
+TEST(Arguments, AMissingValueIsNamed) {
+  EXPECT_EQ(refused({"--memory"}), "--memory needs a value");
+  EXPECT_EQ(refused({"-c"}), "-c needs a value");
+}
+
+TEST(Arguments, AMarkNeedsACommand) {
+  EXPECT_THAT(refused({"--"}), HasSubstr("needs a command"));
+  EXPECT_THAT(refused({"-l", "python", "--", "ls"}), HasSubstr("-l"));
+}
+
+TEST(Arguments, HelpVersionAndConfigWinOverARun) {
+  EXPECT_EQ(parsed({"--help"}).verb, Verb::kHelp);
+  EXPECT_EQ(parsed({"-h"}).verb, Verb::kHelp);
+  EXPECT_EQ(parsed({"doctor", "--help"}).verb, Verb::kHelp);
+  EXPECT_EQ(parsed({"--version"}).verb, Verb::kVersion);
+  EXPECT_EQ(parsed({"--print-config"}).verb, Verb::kPrintConfig);
+  EXPECT_THAT(parsed({"a.py", "--help"}).args, ElementsAre("--help"));
+}
+
+TEST(Arguments, HelpNamesEveryOption) {
+  const std::string help = help_text();
+  for (const char* const option :
+       {"--language", "--timeout",    "--cpu-time",      "--memory", "--cpus",         "--pids",
+        "--input",    "--output-dir", "--env",           "--stdin",  "--json",         "--profile",
+        "--rootfs",   "--net",        "--allow-missing", "--learn",  "--print-config", "--version",
+        "doctor",     "selftest",     "explain"}) {
+    EXPECT_THAT(help, HasSubstr(option));
+  }
+}
+
+}  // namespace
+}  // namespace sbx::cli

@@ -1,0 +1,235 @@
+// doctor on hosts that cannot be had, simulated at the probes.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <linux/seccomp.h>
+
+#include <cerrno>
+#include <map>
+
+#include "runtime/cli/doctor_checks.h"
+
+namespace sbx::cli {
+namespace {
+
+using ::testing::HasSubstr;
+
+// A host on which everything works; tests break one thing each.
+class FakeHost final : public Host {
+ public:
+  std::string release = "6.1.0-18-amd64";
+  uid_t user = 1000;
+  std::map<std::string, std::string> files = {
+      {"/etc/passwd", "root:x:0:0::/root:/bin/sh\nana:x:1000:1000::/home/ana:/bin/sh\n"},
+      {"/etc/subuid", "bob:100000:65536\nana:165536:65536\n"},
+      {"/etc/subgid", "1000:165536:65536\n"}};
+  Act namespaces, proc, ids, time, memfd;
+  Result<CgroupFacts> cgroup = CgroupFacts{"v2: memory cpu pids", true};
+  bool has_newuidmap = true;
+  int filter_errno = EFAULT;
+  int action_errno = 0;
+  int abi = 7;
+  std::map<std::string, PathFacts> paths = {
+      {"/images/default/current/rootfs", {0, true, 0755}},
+      {"/images/default/current/manifest.json", {0, false, 0644}}};
+  IdRange mapped;
+
+  std::string kernel_release() override { return release; }
+  uid_t uid() override { return user; }
+  Result<std::string> read_file(const std::string& path) override {
+    const auto found = files.find(path);
+    if (found == files.end()) return host_lacks("open", ENOENT, path, "");
+    return found->second;
+  }
+  PathFacts path_facts(const std::string& path) override {
+    const auto found = paths.find(path);
+    return found == paths.end() ? PathFacts{ENOENT, false, 0} : found->second;
+  }
+  bool has_program(const std::string&) override { return has_newuidmap; }
+  Act make_namespaces() override { return namespaces; }
+  Act mount_proc() override { return proc; }
+  Act map_ids(const IdRange& uids, const IdRange&) override {
+    mapped = uids;
+    return ids;
+  }
+  Act make_time_namespace() override { return time; }
+  Act exec_memfd() override { return memfd; }
+  Result<CgroupFacts> make_cgroup(const policy::RuntimeConfig&) override { return cgroup; }
+  int seccomp(unsigned, unsigned) override { return filter_errno; }
+  int seccomp_action(std::uint32_t) override { return action_errno; }
+  int landlock_abi() override { return abi; }
+};
+
+std::vector<Check> checks_of(FakeHost& host) {
+  DoctorOptions options;
+  options.config.image_dir = "/images";
+  return run_checks(host, options);
+}
+
+Check check_of(FakeHost& host, const std::string& name) {
+  for (Check& check : checks_of(host)) {
+    if (check.name == name) return check;
+  }
+  ADD_FAILURE() << "no check " << name;
+  return {};
+}
+
+TEST(Doctor, AHostThatHasEverythingIsOk) {
+  FakeHost host;
+  for (const Check& check : checks_of(host)) {
+    EXPECT_EQ(check.state, CheckState::kOk) << check.name << ": " << check.detail;
+    EXPECT_TRUE(check.fix.empty()) << check.name;
+  }
+  EXPECT_TRUE(all_required_hold(checks_of(host)));
+}
+
+TEST(Doctor, EveryCheckThatIsNotOkHasAFixOfOneLine) {
+  FakeHost host;
+  host.release = "4.19.0";
+  host.namespaces = host.proc = host.ids = host.time = host.memfd = Act{"step", EPERM};
+  host.cgroup = host_lacks("cgroup", EACCES, "none", "make the groups");
+  host.filter_errno = EINVAL;
+  host.abi = -ENOSYS;
+  host.paths.clear();
+  for (const Check& check : checks_of(host)) {
+    EXPECT_NE(check.state, CheckState::kOk) << check.name;
+    EXPECT_FALSE(check.fix.empty()) << check.name;
+    EXPECT_EQ(check.fix.find('\n'), std::string::npos) << check.name;
+  }
+  EXPECT_FALSE(all_required_hold(checks_of(host)));
+}
+
+TEST(Doctor, AnOldKernelIsMissing) {
+  FakeHost host;
+  host.release = "5.18.3";
+  EXPECT_EQ(check_of(host, "kernel").state, CheckState::kMissing);
+  host.release = "5.19.0";
+  EXPECT_EQ(check_of(host, "kernel").state, CheckState::kOk);
+  host.release = "10.0";
+  EXPECT_EQ(check_of(host, "kernel").state, CheckState::kOk);
+}
+
+TEST(Doctor, DebiansSwitchForUserNamespacesIsNamed) {
+  FakeHost host;
+  host.namespaces = {"unshare user", EPERM};
+  host.files["/proc/sys/kernel/unprivileged_userns_clone"] = "0\n";
+  EXPECT_THAT(check_of(host, "namespaces").fix, HasSubstr("unprivileged_userns_clone=1"));
+}
+
+TEST(Doctor, AppArmorsRestrictionIsNamed) {
+  FakeHost host;
+  host.namespaces = {"make mounts private", EACCES};
+  host.files["/proc/sys/kernel/apparmor_restrict_unprivileged_userns"] = "1\n";
+  EXPECT_THAT(check_of(host, "namespaces").fix, HasSubstr("AppArmor"));
+}
+
+TEST(Doctor, ANamespaceCountOfZeroIsNamed) {
+  FakeHost host;
+  host.namespaces = {"unshare net", ENOSPC};
+  host.files["/proc/sys/user/max_net_namespaces"] = "0\n";
+  EXPECT_THAT(check_of(host, "namespaces").fix, HasSubstr("user.max_net_namespaces"));
+}
+
+TEST(Doctor, WhatLiesOverProcIsNamed) {
+  FakeHost host;
+  host.proc = {"fsmount proc", EPERM};
+  host.files["/proc/self/mountinfo"] =
+      "22 1 0:5 / /proc rw - proc proc rw\n"
+      "23 22 0:6 / /proc/sys/fs/binfmt_misc rw - binfmt_misc x rw\n"
+      "24 22 0:5 /sys /proc/sys ro - proc proc rw\n";
+  const Check check = check_of(host, "proc");
+  EXPECT_EQ(check.state, CheckState::kMissing);
+  EXPECT_THAT(check.detail, HasSubstr("/proc/sys"));
+  EXPECT_EQ(check.detail.find("binfmt_misc"), std::string::npos);
+}
+
+TEST(Doctor, MissingSubordinateIdsDegradeAndRefuseNothing) {
+  FakeHost host;
+  host.files["/etc/subuid"] = "bob:100000:65536\n";
+  const Check check = check_of(host, "subordinate_ids");
+  EXPECT_EQ(check.state, CheckState::kDegraded);
+  EXPECT_THAT(check.fix, HasSubstr("usermod"));
+  EXPECT_THAT(check.fix, HasSubstr("ana"));
+  EXPECT_TRUE(all_required_hold(checks_of(host)));
+}
+
+TEST(Doctor, AMissingNewuidmapIsNamed) {
+  FakeHost host;
+  host.has_newuidmap = false;
+  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("uidmap"));
+}
+
+TEST(Doctor, RootNeedsNoSubordinateIds) {
+  FakeHost host;
+  host.user = 0;
+  host.has_newuidmap = false;
+  EXPECT_EQ(check_of(host, "subordinate_ids").state, CheckState::kOk);
+  EXPECT_EQ(host.mapped.first, policy::RuntimeConfig{}.uid_base);
+}
+
+TEST(Doctor, IdRangesAreFoundByNameOrNumber) {
+  const std::string text = "ana:100:5\n# x\n1001:200:6\nbroken:1\nana:300:7";
+  EXPECT_EQ(find_id_range(text, "ana", 7).first, 100U);
+  EXPECT_EQ(find_id_range(text, "", 1001).first, 200U);
+  EXPECT_EQ(find_id_range(text, "nobody", 7).count, 0U);
+}
+
+TEST(Doctor, AMissingCgroupRefuses) {
+  FakeHost host;
+  host.cgroup = host_lacks("cgroup", EACCES, "no group is mine", "sudo mkdir …");
+  const Check check = check_of(host, "cgroup");
+  EXPECT_EQ(check.state, CheckState::kMissing);
+  EXPECT_EQ(check.fix, "sudo mkdir …");
+  EXPECT_FALSE(all_required_hold(checks_of(host)));
+}
+
+TEST(Doctor, SwapWithoutALimitDegradesARequiredLayer) {
+  FakeHost host;
+  host.cgroup = CgroupFacts{"v1", false};
+  EXPECT_EQ(check_of(host, "cgroup").state, CheckState::kDegraded);
+  EXPECT_FALSE(all_required_hold(checks_of(host)));
+}
+
+TEST(Doctor, ANoexecMemfdIsNamed) {
+  FakeHost host;
+  host.memfd = {"memfd_create", EACCES};
+  host.files["/proc/sys/vm/memfd_noexec"] = "2\n";
+  EXPECT_THAT(check_of(host, "memfd_exec").fix, HasSubstr("vm.memfd_noexec=1"));
+}
+
+TEST(Doctor, SeccompWithoutKillableWaitsIsMissing) {
+  FakeHost host;
+  host.filter_errno = EINVAL;
+  EXPECT_EQ(check_of(host, "seccomp").state, CheckState::kMissing);
+}
+
+TEST(Doctor, OptionalLayersRefuseNothing) {
+  FakeHost host;
+  host.abi = -EOPNOTSUPP;
+  host.time = {"unshare time", EINVAL};
+  EXPECT_EQ(check_of(host, "landlock").state, CheckState::kMissing);
+  EXPECT_EQ(check_of(host, "time_namespace").state, CheckState::kMissing);
+  EXPECT_TRUE(all_required_hold(checks_of(host)));
+}
+
+TEST(Doctor, AnImageThatIsNotThereNamesTheCommand) {
+  FakeHost host;
+  host.paths.clear();
+  EXPECT_THAT(check_of(host, "image").fix, HasSubstr("scripts/image"));
+}
+
+TEST(Doctor, AnImageThatOthersCannotReadIsMissing) {
+  FakeHost host;
+  host.paths["/images/default/current/rootfs"] = {0, true, 0700};
+  EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chmod"));
+}
+
+TEST(Doctor, TheRealHostAnswersEveryProbe) {
+  const std::unique_ptr<Host> host = real_host();
+  for (const Check& check : run_checks(*host, {})) {
+    EXPECT_FALSE(check.name.empty());
+    EXPECT_EQ(check.state == CheckState::kOk, check.fix.empty()) << check.name;
+  }
+}
+
+}  // namespace
+}  // namespace sbx::cli

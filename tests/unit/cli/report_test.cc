@@ -1,0 +1,132 @@
+#include "runtime/cli/report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace sbx::cli {
+namespace {
+
+using collect::Outcome;
+using collect::Status;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
+
+Outcome ended(Status status) {
+  Outcome outcome;
+  outcome.status = status;
+  return outcome;
+}
+
+TEST(Report, AGoodRunIsQuiet) {
+  Outcome outcome = ended(Status::kOk);
+  outcome.notes = {{"no_output", "It printed nothing.", "kernel"}};
+  EXPECT_THAT(outcome_lines(outcome, false), IsEmpty());
+}
+
+TEST(Report, AGoodRunSaysWhatWasKilledAtItsEnd) {
+  Outcome outcome = ended(Status::kOk);
+  outcome.notes = {{"background_killed", "Processes were left.", "kernel"}};
+  EXPECT_THAT(outcome_lines(outcome, false), ElementsAre("Processes were left."));
+}
+
+TEST(Report, AKillIsExplainedByItsNote) {
+  Outcome outcome = ended(Status::kOom);
+  outcome.notes = {{"output_cut", "Cut.", "kernel"}, {"memory", "Over 256M.", "kernel"}};
+  EXPECT_THAT(outcome_lines(outcome, false), ElementsAre("Over 256M."));
+}
+
+TEST(Report, AnEndingWithoutANoteIsNamed) {
+  Outcome outcome = ended(Status::kSignal);
+  outcome.signal = 11;
+  EXPECT_THAT(outcome_lines(outcome, false), Contains(HasSubstr("SIGSEGV")));
+  EXPECT_THAT(outcome_lines(ended(Status::kCancelled), false), Contains(HasSubstr("cancelled")));
+  EXPECT_THAT(outcome_lines(ended(Status::kExit), false), IsEmpty());
+}
+
+TEST(Report, AFailureOfOursShowsStepErrnoAndFix) {
+  Outcome outcome = ended(Status::kSandboxError);
+  outcome.error = collect::ErrorInfo{"internal", "pivot_root", 22, "the old root", "try this"};
+  const Lines lines = outcome_lines(outcome, false);
+  ASSERT_EQ(lines.size(), 2U);
+  EXPECT_THAT(lines[0], HasSubstr("pivot_root"));
+  EXPECT_THAT(lines[0], HasSubstr("Invalid argument"));
+  EXPECT_EQ(lines[1], "fix: try this");
+}
+
+TEST(Report, WhatWasNotSavedIsNamed) {
+  Outcome outcome = ended(Status::kOk);
+  collect::CollectedFile file;
+  file.path = "chart.png";
+  file.size = 12;
+  outcome.files = {file};
+  outcome.refused = {{"link", "symbolic link"}};
+  const Lines lines = outcome_lines(outcome, false);
+  EXPECT_THAT(lines, Contains(HasSubstr("not saved: /output/chart.png (12 bytes)")));
+  EXPECT_THAT(lines, Contains(HasSubstr("--output-dir")));
+  EXPECT_THAT(lines, Contains(HasSubstr("link: symbolic link")));
+}
+
+TEST(Report, WhatWasSavedIsNamed) {
+  Outcome outcome = ended(Status::kOk);
+  collect::CollectedFile file;
+  file.path = "chart.png";
+  file.saved_as = "out/chart.png";
+  outcome.files = {file};
+  EXPECT_THAT(outcome_lines(outcome, true), ElementsAre("saved out/chart.png (0 bytes)"));
+}
+
+TEST(Report, NamesFromInsideCannotControlTheTerminal) {
+  Outcome outcome = ended(Status::kExit);
+  outcome.refused = {{"\x1b]0;title\x07", "x\ny"}};
+  outcome.notes = {{"missing_module",
+                    "\x9b"
+                    "31m",
+                    "program"}};
+  for (const std::string& line : outcome_lines(outcome, false)) {
+    EXPECT_THAT(line, Not(HasSubstr("\x1b")));
+    EXPECT_THAT(line, Not(HasSubstr("\n")));
+    EXPECT_THAT(line, Not(HasSubstr("\x07")));
+  }
+}
+
+TEST(Report, AWeakenedRequiredLayerIsAlwaysSaid) {
+  Outcome outcome = ended(Status::kOk);
+  outcome.layers = {{"net_namespace", policy::LayerState::kOff, "--net host"},
+                    {"cgroup", policy::LayerState::kMissing, ""},
+                    {"landlock", policy::LayerState::kMissing, ""},
+                    {"proc", policy::LayerState::kHeld, ""}};
+  EXPECT_THAT(outcome_lines(outcome, false),
+              ElementsAre("layer net_namespace was off: --net host", "layer cgroup was missing"));
+}
+
+TEST(Report, LearnGivesTheProfileThatAllowsTheDenied) {
+  Outcome outcome = ended(Status::kOk);
+  outcome.denials = {{"chroot", "deny", 2}, {"mount", "hostile", 1}, {"syscall_600", "deny", 1}};
+  EXPECT_THAT(learn_lines(outcome), Contains("denied: chroot (deny), 2x"));
+  EXPECT_THAT(learn_profile(outcome), HasSubstr("[seccomp]\nallow = [\"chroot\"]\n"));
+}
+
+TEST(Report, HostileCallsAreNeverLearned) {
+  Outcome outcome = ended(Status::kSecurity);
+  outcome.denials = {{"mount", "hostile", 1}};
+  EXPECT_THAT(learn_lines(outcome), ElementsAre("denied: mount (hostile), 1x"));
+  EXPECT_EQ(learn_profile(outcome), "");
+}
+
+TEST(Report, LearnSaysWhenNothingWasDenied) {
+  EXPECT_THAT(learn_lines(ended(Status::kOk)), ElementsAre("no system call was denied"));
+}
+
+TEST(Report, ARefusedRunIsAResultWithItsReason) {
+  const Outcome outcome = refused_outcome(host_lacks("find_image", 0, "no image", "scripts/image"));
+  EXPECT_EQ(outcome.status, Status::kSandboxError);
+  ASSERT_TRUE(outcome.error.has_value());
+  EXPECT_EQ(outcome.error->code, "host");
+  EXPECT_EQ(outcome.error->fix, "scripts/image");
+}
+
+}  // namespace
+}  // namespace sbx::cli

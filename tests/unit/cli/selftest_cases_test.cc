@@ -1,0 +1,113 @@
+#include "runtime/cli/selftest_cases.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <set>
+#include <string>
+
+#include "runtime/cli/selftest_control.h"
+
+namespace sbx::cli {
+namespace {
+
+Observation answered(int sys_errno, std::string value = {}) {
+  Observation seen;
+  seen.answered = true;
+  seen.sys_errno = sys_errno;
+  seen.value = std::move(value);
+  return seen;
+}
+
+Observation ended_for(std::string syscall) {
+  Observation seen;
+  seen.hostile_syscall = std::move(syscall);
+  return seen;
+}
+
+const AttackCase& find(std::string_view name) {
+  for (const AttackCase& attack : attack_cases()) {
+    if (attack.name == name) return attack;
+  }
+  ADD_FAILURE() << "no case " << name;
+  return attack_cases().front();
+}
+
+TEST(SelftestCases, EveryCaseHasANameOfItsOwnAndAnExpectation) {
+  std::set<std::string_view> names;
+  for (const AttackCase& attack : attack_cases()) {
+    EXPECT_TRUE(names.insert(attack.name).second) << attack.name;
+    const Expectation& expected = attack.expected;
+    EXPECT_TRUE(!expected.hostile_syscall.empty() || expected.looks_right != nullptr ||
+                expected.errnos[0] != 0)
+        << attack.name;
+  }
+  EXPECT_GE(names.size(), 15U);
+}
+
+TEST(SelftestCases, AnActThatSucceedsInsideFails) {
+  const AttackCase& attack = find("write to /etc");
+  EXPECT_EQ(judge(attack, answered(0), answered(0)), CaseState::kFail);
+  EXPECT_EQ(judge(attack, answered(EACCES), answered(0)), CaseState::kFail);
+}
+
+TEST(SelftestCases, AnActAnsweredRightWithAWorkingControlPasses) {
+  EXPECT_EQ(judge(find("write to /etc"), answered(EROFS), answered(0)), CaseState::kPass);
+  EXPECT_EQ(judge(find("mount a tmpfs"), ended_for("mount"), answered(0)), CaseState::kPass);
+}
+
+TEST(SelftestCases, EndingForAnotherCallFails) {
+  EXPECT_EQ(judge(find("mount a tmpfs"), ended_for("clone"), answered(0)), CaseState::kFail);
+}
+
+TEST(SelftestCases, AControlThatIsAnsweredAlikeHasFailed) {
+  EXPECT_EQ(judge(find("write to /etc"), answered(EROFS), answered(EROFS)),
+            CaseState::kControlFailed);
+  EXPECT_EQ(judge(find("write to /etc"), answered(EROFS), Observation{}),
+            CaseState::kControlFailed);
+}
+
+TEST(SelftestCases, WhatTheHostDoesNotHaveIsNotApplicable) {
+  EXPECT_EQ(judge(find("io_uring"), answered(ENOSYS), answered(ENOSYS)), CaseState::kNotApplicable);
+  EXPECT_EQ(judge(find("make a device"), answered(EPERM), std::nullopt), CaseState::kNotApplicable);
+  EXPECT_EQ(judge(find("no_new_privs"), answered(0, "1"), answered(0, "1")),
+            CaseState::kNotApplicable);
+}
+
+TEST(SelftestCases, TheIdMapMustBeOneNestedId) {
+  const AttackCase& attack = find("no host id in uid_map");
+  EXPECT_TRUE(matches(attack.expected, answered(0, "     65534          7          1|")));
+  EXPECT_FALSE(matches(attack.expected, answered(0, "     65534          7         10|")));
+  EXPECT_FALSE(matches(attack.expected, answered(0, "         0          0 4294967295|")));
+  EXPECT_FALSE(
+      matches(attack.expected, answered(0, "     65534          7          1|  0  8  1|")));
+}
+
+TEST(SelftestCases, OnlyAWholeProbeLineCounts) {
+  EXPECT_TRUE(parse_probe_line(R"({"probe": "x", "errno": 1, "value": ""})").answered);
+  EXPECT_FALSE(parse_probe_line(R"({"probe": "x", "errno": "1"})").answered);
+  EXPECT_FALSE(parse_probe_line("").answered);
+  EXPECT_EQ(parse_probe_line("unshare: denied").trouble, "unshare: denied");
+}
+
+// The controls are what makes a pass mean something: on a host that can do them, each shows the act
+// at work. None needs the sandbox.
+TEST(SelftestControls, EveryControlShowsTheActAtWorkOrDoesNotApply) {
+  const Result<ControlGround> ground = ControlGround::prepare();
+  ASSERT_TRUE(ground.has_value()) << to_string(ground.error());
+  for (const AttackCase& attack : attack_cases()) {
+    const std::optional<Observation> control = run_control(attack, *ground);
+    if (!control) {
+      EXPECT_NE(::geteuid(), 0U) << attack.name;
+      continue;
+    }
+    ASSERT_TRUE(control->answered) << attack.name << ": " << control->trouble;
+    const bool absent = attack.absent_errno != 0 && control->sys_errno == attack.absent_errno;
+    EXPECT_TRUE(absent || attack.host_may_match || !matches(attack.expected, *control))
+        << attack.name << ": " << describe(*control);
+  }
+}
+
+}  // namespace
+}  // namespace sbx::cli
