@@ -34,6 +34,7 @@ Result<UniqueFd> make() {
 }  // namespace
 
 Result<UniqueFd> NetNamespaces::take() {
+  if (!refilled_ && target_ > 0) --target_;
   if (ready_.empty()) return make();
   UniqueFd taken = std::move(ready_.back());
   ready_.pop_back();

@@ -10,7 +10,8 @@ namespace sbx::spawn {
 
 class NetNamespaces {
  public:
-  explicit NetNamespaces(std::size_t ready) : target_(ready) {}
+  // `ready` are made ahead; each that is taken is replaced when `refilled`.
+  NetNamespaces(std::size_t ready, bool refilled) : target_(ready), refilled_(refilled) {}
   // One that nobody else has or will get: each serves one run and dies with it.
   [[nodiscard]] Result<UniqueFd> take();
   // Makes one more if fewer than wanted are ready; true when there is still something to do.
@@ -18,6 +19,7 @@ class NetNamespaces {
 
  private:
   std::size_t target_;
+  bool refilled_;
   std::vector<UniqueFd> ready_;
 };
 

@@ -35,6 +35,8 @@ struct SpawnerOptions {
   std::uint32_t sub_uid = 0, sub_gid = 0;
   CollectHandler collect = nullptr;
   std::uint32_t ready_net_namespaces = 1;  // made ahead
+  // A millisecond of work that only pays when another run follows (a daemon's).
+  bool refill_net_namespaces = false;
 };
 
 // What one launch needs. Descriptors are borrowed until launch() returns.

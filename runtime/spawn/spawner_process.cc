@@ -82,7 +82,7 @@ class SpawnerLoop {
         signals_(std::move(signals)),
         init_(std::move(init)),
         collect_(options.collect),
-        namespaces_(options.ready_net_namespaces) {}
+        namespaces_(options.ready_net_namespaces, options.refill_net_namespaces) {}
 
   [[noreturn]] void run() {
     for (bool refilling = true;;) {

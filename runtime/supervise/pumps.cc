@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -96,11 +97,11 @@ void StdinPump::write_some() {
 }
 
 void StdinPump::read_some() {
-  buffer_.resize(kStdinChunk);
-  const ssize_t got = ::read(source_, buffer_.data(), buffer_.size());
+  std::array<char, kStdinChunk> chunk;  // not initialised, as in Supervision::drain_output
+  const ssize_t got = ::read(source_, chunk.data(), chunk.size());
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
   if (got <= 0) source_ = -1;  // end of file, or a source that cannot be read on
-  buffer_.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
+  buffer_.assign(chunk.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
   rest_ = buffer_;
   write_some();
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 
@@ -221,7 +222,8 @@ void Supervision::take_information(const plan::Record& record) {
 }
 
 void Supervision::drain_output(UniqueFd& pipe, Capture& capture) {
-  std::string buffer(kReadChunk, '\0');
+  // Not initialised: of its pages only those are touched that bytes arrive in.
+  std::array<char, kReadChunk> buffer;
   for (int i = 0; i < kReadsPerStep; ++i) {
     const ssize_t got = ::read(pipe.get(), buffer.data(), buffer.size());
     if (got < 0 && errno == EINTR) continue;
