@@ -1,5 +1,6 @@
 #include "tests/support/leaks.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -95,6 +96,15 @@ void add_descriptors(Things& things) {
   }
 }
 
+// A temporary of this user's run. A user's runtime directory, "sbx-<uid>", stays; what is in it
+// does not.
+bool is_left_in_tmp(const fs::path& path, unsigned uid) {
+  const std::string name = path.filename();
+  if (!is_ours(name) || is_number(name.substr(4))) return false;
+  struct stat status{};
+  return ::lstat(path.c_str(), &status) == 0 && status.st_uid == uid;
+}
+
 void add_files(unsigned uid, Things& things) {
   const char* const runtime = std::getenv("XDG_RUNTIME_DIR");
   std::vector<fs::path> places = {"/run/sbx/runs", "/tmp/sbx-" + std::to_string(uid) + "/runs"};
@@ -103,10 +113,7 @@ void add_files(unsigned uid, Things& things) {
     for (const fs::path& entry : entries(place)) things.insert("file " + entry.string());
   }
   for (const fs::path& entry : entries("/tmp")) {
-    const std::string name = entry.filename();
-    // A user's runtime directory stays; what is in it does not.
-    const bool runtime_directory = name == "sbx-" + std::to_string(uid);
-    if (is_ours(name) && !runtime_directory) things.insert("file " + entry.string());
+    if (is_left_in_tmp(entry, uid)) things.insert("file " + entry.string());
   }
 }
 
