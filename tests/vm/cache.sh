@@ -1,7 +1,8 @@
-# Sourced by tests/vm/run: what a guest is made of, kept in $cache. Nothing is installed on this machine.
+# Sourced by tests/vm/run: what a guest is made of, kept in $cache. Nothing is installed on this
+# machine.
 #
-#   kernel/      Debian's cloud kernel, downloaded with apt-get and unpacked; vmlinux is its payload, which
-#                QEMU boots directly (emulated decompression would take longer than the boot)
+#   kernel/      Debian's cloud kernel, downloaded with apt-get and unpacked; vmlinux is its payload,
+#                which QEMU boots directly (emulated decompression would take longer than the boot)
 #   initramfs    busybox, the modules for virtiofs and overlay, guest/initramfs-init
 #   systemd-root the small Debian of the variant `systemd`
 #
@@ -108,7 +109,8 @@ make_initramfs() {
 }
 
 make_systemd_root() {
-  command -v mmdebstrap >/dev/null || skip "mmdebstrap is not installed (scripts/install-deps build)"
+  command -v mmdebstrap >/dev/null ||
+    skip "mmdebstrap is not installed (scripts/install-deps build)"
   rm -rf "$cache/systemd-root"
   mmdebstrap --quiet --mode=root --variant=minbase --include="$systemd_packages" bookworm \
     "$cache/systemd-root" >"$cache/systemd-root.log" 2>&1 ||

@@ -19,6 +19,12 @@ expect() {
   [ "$value" = "$2" ] || { cat result.json; fail "$1 is $value, not $2"; }
 }
 
+# ended CODE: the previous command's exit code is CODE.
+ended() {
+  local code=$?
+  [ $code = "$1" ] || { cat result.json; fail "exit code $code, not $1"; }
+}
+
 expect_v2() { grep -q '"v2: ' result.json || { cat result.json; fail "not the v2 driver"; }; }
 
 # No group of ours is left, whoever made it; a subtree of root's stays, empty.
@@ -29,7 +35,7 @@ expect_no_groups() {
 }
 
 case_sbx_run_root() {
-  sbx --json -l bash -c 'echo hello; exit 3' >result.json || [ $? = 3 ] || fail "exit code $?"
+  sbx --json -l bash -c 'echo hello; exit 3' >result.json || ended 3
   expect status exit
   expect stdout $'hello'
   expect_v2
@@ -58,7 +64,7 @@ case_sbx_run_user() {
   # shellcheck disable=SC2016  # the inner shell expands them
   bash -c 'echo $$ >"$1/cgroup.procs"; exec setpriv --reuid "$2" --regid "$2" --clear-groups -- \
     env HOME=/tmp "$VM_BUILD/bin/sbx-run" --rootfs host -t 200 --json -l bash -c "id -u; exit 4"' \
-    in_group $group "$guest_uid" >result.json || [ $? = 4 ] || fail "exit code $?"
+    in_group $group "$guest_uid" >result.json || ended 4
   expect status exit
   expect stdout 65534
   expect_v2
@@ -74,6 +80,13 @@ wait_for_file() {
   return 1
 }
 
+# expect_no_core STATUS PROGRAM: it ends so, and the handler does not get its core.
+expect_no_core() {
+  sbx --json -l bash -c "$2" >result.json || true
+  expect status "$1"
+  ! wait_for_file /tmp/core.caught || fail "the handler got the core of: $2"
+}
+
 # A handler behind a pipe runs as root with the core on its standard input, whatever RLIMIT_CORE is but
 # 1. The control is the same death outside, with a limit of 0.
 case_sbx_run_core_pattern() {
@@ -84,10 +97,10 @@ case_sbx_run_core_pattern() {
   bash -c 'ulimit -c 0; kill -SEGV $$' || true
   wait_for_file /tmp/core.caught || fail "control: the handler was not called"
   rm /tmp/core.caught
-  local program
-  # shellcheck disable=SC2016  # the inner shells expand it
-  for program in 'kill -SEGV $$' 'ulimit -c 0; kill -SEGV $$' 'bash -c "kill -ABRT \$\$"; exit 5'; do
-    sbx --json -l bash -c "$program" >result.json || true
-    ! wait_for_file /tmp/core.caught || fail "the handler got the core of: $program"
-  done
+  # shellcheck disable=SC2016  # the sandbox's shell expands it
+  expect_no_core signal 'kill -SEGV $$'
+  # shellcheck disable=SC2016
+  expect_no_core signal 'ulimit -c 0; kill -SEGV $$'
+  # shellcheck disable=SC2016
+  expect_no_core exit 'bash -c "kill -ABRT \$\$"; exit 5'
 }
