@@ -24,6 +24,15 @@ LayerReport cpuset_layer(const Plan& plan) {
   return {"cpuset", LayerState::kDegraded, "by affinity, which the program can widen"};
 }
 
+// A profile that opened hostile calls holds less than its name says, so each of them is named.
+std::string seccomp_detail(const policy::Policy& policy) {
+  std::string detail = "profile " + policy.profile;
+  for (const std::string& call : policy.seccomp.loosened) {
+    detail += (&call == &policy.seccomp.loosened.front() ? "; no longer hostile: " : ", ") + call;
+  }
+  return detail;
+}
+
 LayerReport report_for(Layer layer, const Plan& plan, const HostFacts& host) {
   LayerReport report{std::string(policy::layer_name(layer)), LayerState::kHeld, {}};
   if ((host.missing & policy::layer_bit(layer)) != 0) {
@@ -48,7 +57,7 @@ LayerReport report_for(Layer layer, const Plan& plan, const HostFacts& host) {
     case Layer::kRootfs:
       report.detail = plan.image.is_host() ? "host /usr" : "image " + plan.image.name;
       return report;
-    case Layer::kSeccomp: report.detail = "profile " + plan.policy.profile; return report;
+    case Layer::kSeccomp: report.detail = seccomp_detail(plan.policy); return report;
     default: return report;
   }
 }

@@ -137,6 +137,14 @@ TEST(HostNetwork, IsOffAndSaysWhatThatMeans) {
   EXPECT_THAT(plan_text(plan), HasSubstr("HOST: the machine's own network, not isolated"));
 }
 
+TEST(Seccomp, NamesTheHostileCallsThatTheProfileOpened) {
+  EXPECT_EQ(report_of(planned(python()), Layer::kSeccomp).detail, "profile default");
+  policy::Policy policy = default_policy();
+  policy.seccomp.loosened = {"ptrace", "unshare"};
+  EXPECT_EQ(report_of(planned(python(), synthetic_host(), policy), Layer::kSeccomp).detail,
+            "profile default; no longer hostile: ptrace, unshare");
+}
+
 TEST(Steps, OfWhichAFailureIsForgivenAreThoseOfOptionalLayers) {
   const Plan plan = planned(python());
   EXPECT_EQ(plan.may_fail,
