@@ -2,7 +2,8 @@
 // docs/child-setup.md has the list with the kernel's rules.
 //
 // SECURITY: runs in pid 1's memory (CLONE_VM) while pid 1 is stopped. Nothing here may write to shared
-// memory but `listener`, and dumpable belongs to that memory: init clears it again afterwards.
+// memory but the words of Context that are meant for it, and dumpable belongs to that memory: init clears
+// it again afterwards.
 #include <asm-generic/errno.h>
 #include <linux/close_range.h>
 #include <linux/filter.h>

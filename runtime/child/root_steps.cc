@@ -111,7 +111,7 @@ Word bind_host_files(Context& context) {
 }
 
 // After everything that needs a host path; proc is already mounted, because a user may mount it only
-// while a fully visible one is left in the mount namespace (mechanics of fsmount's EPERM).
+// while a fully visible one is left in the mount namespace (else fsmount(2) gives EPERM).
 Word pivot(Context& context) {
   if (const Word result = sys(__NR_fchdir, context.root); result < 0) return result;
   if (const Word result = sys(__NR_pivot_root, ".", "."); result < 0) return result;

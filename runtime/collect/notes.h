@@ -1,5 +1,4 @@
-// Notes: what shaped the run, one sentence each, for a person or a model to act on (R12). Stage:
-// collect.
+// Notes: what shaped the run, one sentence each, for a person or a model to act on. Stage: collect.
 //
 // A note of source "kernel" rests on a counter or on our own deadline. One of source "program"
 // quotes what the program wrote, which it may have invented: it never changes a verdict.

@@ -1,4 +1,4 @@
-// Outcome: what a run came to, the contract's result (R11). Stage: collect. A value.
+// Outcome: what a run came to, in the names of the JSON result. Stage: collect. A value.
 #pragma once
 
 #include <cstdint>
@@ -112,9 +112,9 @@ struct Outcome {
   [[nodiscard]] bool timed_out() const { return status == Status::kTimeout; }
 };
 
-// What sbx-run exits with for this outcome (contract.md, Endings).
+// What sbx-run exits with for this outcome (sbx-run --help lists the codes).
 [[nodiscard]] int process_exit_code(const Outcome& outcome);
-// The R11 result as one JSON document.
+// The result as one JSON document.
 [[nodiscard]] std::string to_json(const Outcome& outcome);
 
 }  // namespace sbx::collect

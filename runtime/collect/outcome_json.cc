@@ -1,4 +1,4 @@
-// The R11 result as JSON: contract.md's names, in its order.
+// The result as JSON. Names and order are public: callers rely on them.
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>

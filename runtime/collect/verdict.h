@@ -1,5 +1,4 @@
-// The judgement over an Ending: which status, by which evidence (contract.md, Endings). Stage:
-// collect.
+// The judgement over an Ending: which status, by which evidence. Stage: collect.
 //
 // Pure: evidence in, verdict out. Never success by default: kOk needs exit status 0 as init
 // reported it, after a reported exec, and nothing else that went wrong.

@@ -26,7 +26,7 @@ inline constexpr int kSlotNetns = 6;        // the run's empty net namespace
 inline constexpr int kSlotFill = 7;         // pipe, read end: contents of /code, /input, /work
 inline constexpr int kSlotOutput = 8;       // detached tmpfs for /output
 inline constexpr int kSlotPayloadLeaf = 9;  // cgroup v2 directory
-inline constexpr int kSlotJoin = 10;        // first of kMaxJoin cgroup v1 cgroup.procs files
+inline constexpr int kSlotJoin = 10;        // first of kMaxJoin cgroup v1 tasks files
 inline constexpr int kMaxJoin = 8;
 inline constexpr int kSlotCount = kSlotJoin + kMaxJoin;
 
@@ -92,7 +92,7 @@ struct FlatPlan {
   std::uint32_t total_size = 0;
   StepMask skip = 0;       // steps not to walk at all (a layer turned off or not there)
   StepMask may_fail = 0;   // steps whose failure is reported as information, and passed over
-  StepMask inject = 0;     // test builds only: steps that fail with EINJECTED
+  StepMask inject = 0;     // test builds only: steps that fail with ENOTRECOVERABLE
 
   Span hostname;
   Span rootfs;               // absolute path of the image's tree; empty: a tmpfs built from host binds
@@ -157,7 +157,7 @@ struct FillHeader {
 };
 inline constexpr std::uint32_t kMaxFillPath = 1024;
 
-// What init and the payload tell the supervisor: 32 bytes, one write each (contract.md).
+// What init and the payload tell the supervisor: 32 bytes, one write each.
 enum class RecordKind : std::uint32_t {
   kStepFailed = 1, kAboutToExec = 2, kDenied = 3, kHostile = 4, kEnded = 5, kInformation = 6,
 };

@@ -21,7 +21,7 @@ struct Image {
   [[nodiscard]] bool is_host() const { return rootfs.empty(); }
 };
 
-// Where images are looked for, in order (contract.md, Images).
+// Where images are looked for, in order.
 [[nodiscard]] std::vector<std::string> image_directories(const policy::RuntimeConfig& config);
 
 // kHost, with the command that builds it, when there is none; kInvalid for a name that is no name.

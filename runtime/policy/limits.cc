@@ -33,7 +33,7 @@ constexpr std::uint64_t kMinInodes = 2;
 constexpr std::uint64_t kMaxInodes = 1ULL << 30U;
 constexpr std::uint64_t kMaxStream = kGiB;
 
-// The table. Order: contract.md's, which is also the order of printing.
+// The table, in the order of printing.
 const Row kRows[] = {
     {{"wall_seconds", LimitKind::kSeconds, "--timeout", "seconds of wall time"},
      &Limits::wall_seconds,

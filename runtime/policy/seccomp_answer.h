@@ -1,6 +1,7 @@
-// How a notified system call is answered: the one rule, for sbx-init and for tests. Stage: policy.
+// How a notified system call is answered: what tests of a compiled policy expect of sbx-init. Stage:
+// policy.
 //
-// Freestanding: <cstdint> only, so that the child library may include it.
+// sbx-init itself may include nothing of this stage: its copy is action_for in runtime/child/loop.cc.
 #pragma once
 
 #include <cstdint>
