@@ -69,8 +69,10 @@ int poll_timeout(std::chrono::steady_clock::time_point deadline) {
   using std::chrono::milliseconds;
   const auto now = std::chrono::steady_clock::now();
   if (deadline <= now) return 0;
-  // Compare before the arithmetic: "no deadline" is time_point::max().
-  if (deadline - now > std::chrono::hours(1)) return -1;
+  // Compare before the arithmetic: "no deadline" is time_point::max(). A deadline further away is asked
+  // for again: a program that does nothing would otherwise never see its own.
+  constexpr std::chrono::hours kLongest(1);
+  if (deadline - now > kLongest) return static_cast<int>(milliseconds(kLongest).count());
   return static_cast<int>(std::chrono::ceil<milliseconds>(deadline - now).count());
 }
 
