@@ -45,7 +45,8 @@ Result<void> RunInFlight::acquire() {
   if (environment_.cgroups == nullptr) return {};
   const policy::Limits& limits = plan_.policy.limits;
   SBX_ASSIGN(cgroup_, environment_.cgroups->create(
-                          id_, {limits.memory, limits.cpus_milli, limits.pids}));
+                          environment_.directory->group_name(id_),
+                          {limits.memory, limits.cpus_milli, limits.pids}));
   return {};
 }
 
@@ -97,8 +98,13 @@ void RunInFlight::step(const std::vector<pollfd>& ready) {
   }
 }
 
+// While collecting, the program has ended by itself; what was collected so far is kept.
 void RunInFlight::cancel() {
   if (phase_ == Phase::kSupervising) supervision_->cancel();
+  if (phase_ == Phase::kCollecting) {
+    ending_->cancelled = true;
+    finish();
+  }
 }
 
 void RunInFlight::begin_collection() {
@@ -135,10 +141,13 @@ void RunInFlight::step_collection(const std::vector<pollfd>& ready) {
     collect_failure_ = std::move(error);
     return finish();
   }
-  const bool readable = std::any_of(ready.begin(), ready.end(), [&](const pollfd& entry) {
-    return entry.fd == collection_->fd() && entry.revents != 0;
-  });
-  if (!readable) return;
+  const auto is_ready = [&](int fd) {
+    return fd >= 0 && std::any_of(ready.begin(), ready.end(), [&](const pollfd& entry) {
+             return entry.fd == fd && entry.revents != 0;
+           });
+  };
+  if (is_ready(hooks_.cancel_fd)) return cancel();
+  if (!is_ready(collection_->fd())) return;
   const auto ended = collection_->step();
   if (!ended) {
     collect_failure_ = ended.error();

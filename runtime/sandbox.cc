@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "runtime/cgroup/driver.h"
 #include "runtime/plan/plan.h"
@@ -21,8 +22,10 @@ void serve_collection(int directory, int socket, const spawn::CollectRequest& re
       {request.files, request.file_bytes, request.files_bytes, request.file_depth});
 }
 
-spawn::SpawnerOptions spawner_options(const plan::HostFacts& host) {
+spawn::SpawnerOptions spawner_options(const plan::HostFacts& host, bool single_run) {
   spawn::SpawnerOptions options;
+  options.single_run = single_run;
+  options.refill_net_namespaces = !single_run;
   options.ids = host.ids;
   options.id_count = host.id_count;
   options.host_uid = host.host_uid;
@@ -41,8 +44,8 @@ void ignore_broken_pipes() {
   }
 }
 
-bool record_is_dead(std::string_view record, void* directory) {
-  return static_cast<const spawn::RuntimeDirectory*>(directory)->is_dead(record);
+bool group_is_dead(std::string_view group, void* directory) {
+  return static_cast<const spawn::RuntimeDirectory*>(directory)->is_dead_group(group);
 }
 
 int milliseconds_until(std::chrono::steady_clock::time_point deadline) {
@@ -64,15 +67,17 @@ struct Sandbox::State {
 
   ~State() {
     spawner.reset();
-    if (cgroups && spawner_record) cgroups->release_spawner(spawner_record->id());
+    if (cgroups && spawner_record) cgroups->release_spawner(directory->group_name(spawner_record->id()));
   }
 
   // Everything that comes before a process: facts, ceilings, image, cgroup driver.
   [[nodiscard]] Result<void> prepare(SandboxOptions options);
   [[nodiscard]] Result<void> choose_cgroups(const policy::RuntimeConfig& config);
-  [[nodiscard]] Result<void> start_spawner();
+  [[nodiscard]] Result<void> start_spawner(bool single_run);
   [[nodiscard]] RunEnvironment environment();
-  void sweep();
+  // Once, when the first run is under way: what the dead left is in nobody's way before.
+  void sweep_once();
+  bool sweep_done = false;
 };
 
 Result<void> Sandbox::State::choose_cgroups(const policy::RuntimeConfig& config) {
@@ -94,17 +99,18 @@ Result<void> Sandbox::State::choose_cgroups(const policy::RuntimeConfig& config)
   return {};
 }
 
-Result<void> Sandbox::State::start_spawner() {
+Result<void> Sandbox::State::start_spawner(bool single_run) {
   SBX_ASSIGN(spawner_record, spawn::Record::create(*directory, spawn::new_run_id()));
-  SBX_ASSIGN(spawner, spawn::Spawner::start(spawner_options(host)));
+  SBX_ASSIGN(spawner, spawn::Spawner::start(spawner_options(host, single_run)));
   if (!cgroups) return {};
-  return cgroups->adopt_spawner(spawner->pid(), spawner_record->id());
+  return cgroups->adopt_spawner(spawner->pid(), directory->group_name(spawner_record->id()));
 }
 
 // What dead owners left: their groups first, then the records that name them.
-void Sandbox::State::sweep() {
+void Sandbox::State::sweep_once() {
+  if (std::exchange(sweep_done, true)) return;
   if (cgroups) {
-    const auto swept = cgroups->sweep(record_is_dead, &*directory);
+    const auto swept = cgroups->sweep(group_is_dead, &*directory);
     if (!swept) return;  // the records stay, for the next start to try again
   }
   (void)directory->remove_dead_records();
@@ -116,7 +122,7 @@ RunEnvironment Sandbox::State::environment() {
 
 Result<void> Sandbox::State::prepare(SandboxOptions options) {
   policy = std::move(options.policy);
-  host = plan::read_host_facts(options.config);
+  host = plan::read_host_facts(options.config, policy.allow_missing);
   SBX_TRY(policy::check_ceilings(policy.limits, options.config, host.memory, host.cpus));
   SBX_ASSIGN(host.image, plan::find_image(options.rootfs, options.config));
   return choose_cgroups(options.config);
@@ -125,11 +131,11 @@ Result<void> Sandbox::State::prepare(SandboxOptions options) {
 Result<Sandbox> Sandbox::open(SandboxOptions options) {
   auto state = std::make_unique<State>();
   const std::string runtime_directory = options.config.runtime_dir;
+  const bool single_run = options.single_run;
   SBX_TRY(state->prepare(std::move(options)));
   SBX_ASSIGN(state->directory, spawn::RuntimeDirectory::open(runtime_directory));
-  state->sweep();
   ignore_broken_pipes();
-  SBX_TRY(state->start_spawner());
+  SBX_TRY(state->start_spawner(single_run));
   return Sandbox(std::move(state));
 }
 
@@ -148,6 +154,7 @@ Sandbox::~Sandbox() = default;
 Result<std::unique_ptr<Run>> Sandbox::start(const plan::Request& request, RunHooks hooks) {
   SBX_ASSIGN(std::unique_ptr<Run> run,
              RunInFlight::start(state_->environment(), request, std::move(hooks)));
+  state_->sweep_once();
   return run;
 }
 

@@ -34,6 +34,7 @@ struct SandboxOptions {
   policy::Policy policy;
   policy::RuntimeConfig config;
   std::string rootfs = "default";  // an image's name, or "host" for the host's /usr
+  bool single_run = false;         // nothing will be started after the first run: it may end sooner
 };
 
 // How one run talks to its caller. All callbacks come from the thread that steps the run.

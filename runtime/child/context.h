@@ -16,7 +16,6 @@ struct Context {
   plan::FlatPlan* plan = nullptr;
   int root = -1;           // O_PATH, the new root's mount, until the pivot
   int proc = -1;           // a writable view of /proc, kept from before it became read-only
-  int payload_pidfd = -1;
   Word payload_pid = 0;
   // Written by the payload, in pid 1's memory: the listener in the shared descriptor table, and what
   // failed once the payload had no descriptor left to say it through.

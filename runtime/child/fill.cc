@@ -124,16 +124,25 @@ Word fill(Context& context) {
   return (status & 0x7f) != 0 ? -ENOMEM : -((status >> 8) & 0xff);
 }
 
+namespace {
+
+Word make_read_only(const char* path) {
+  const int mount = static_cast<int>(sys(__NR_openat, kAtFdcwd, path, kOpenPath | kOpenCloexec, 0));
+  if (mount < 0) return mount;
+  const Word result = set_mount_attributes(mount, MOUNT_ATTR_RDONLY, false);
+  close_fd(mount);
+  return result;
+}
+
+}  // namespace
+
+// After the filling, and after the masks, whose contents are made in /dev.
 Word make_inputs_read_only(Context& context) {
+  if (const Word result = make_read_only("/dev"); result < 0) return result;
   for (std::uint32_t i = 0; i < context.plan->tmpfs_count; ++i) {
     const plan::FlatTmpfs& tmpfs = context.plan->tmpfs[i];
     if (tmpfs.read_only == 0) continue;
-    const int mount = static_cast<int>(
-        sys(__NR_openat, kAtFdcwd, context.text(tmpfs.target), kOpenPath | kOpenCloexec, 0));
-    if (mount < 0) return mount;
-    const Word result = set_mount_attributes(mount, MOUNT_ATTR_RDONLY, false);
-    close_fd(mount);
-    if (result < 0) return result;
+    if (const Word result = make_read_only(context.text(tmpfs.target)); result < 0) return result;
   }
   return 0;
 }

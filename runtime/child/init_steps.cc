@@ -68,8 +68,7 @@ Word block_signals(Context&) {
 // ours); init is stopped until the payload has exec'ed or died. Straight into its cgroup leaf on v2.
 Word start_payload(Context& context) {
   CloneArgs args;
-  args.flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_PIDFD | CLONE_CLEAR_SIGHAND;
-  args.pidfd = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&context.payload_pidfd));
+  args.flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_CLEAR_SIGHAND;
   args.exit_signal = kSigchld;
   if (context.plan->has_payload_leaf != 0) {
     args.flags |= CLONE_INTO_CGROUP;

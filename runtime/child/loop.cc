@@ -117,8 +117,7 @@ bool reap(const Context& context, int& payload_status) {
 void close_unneeded(const Context& context) {
   for (int fd = plan::kSlotStdin; fd < plan::kSlotCount; ++fd) {
     const bool needed = fd == plan::kSlotReport || fd == plan::kSlotLifeline ||
-                        fd == context.listener || fd == context.proc ||
-                        fd == context.payload_pidfd;
+                        fd == context.listener || fd == context.proc;
     if (!needed) close_fd(fd);
   }
 }

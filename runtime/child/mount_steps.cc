@@ -77,39 +77,35 @@ Word mask_with_file(const char* path, const char* source) {
   return result;
 }
 
-Word mask_with_directory(const char* path) {
+// The first masked directory gets an empty tmpfs, the others clones of it: a superblock costs more than a
+// mount, at its end too.
+Word mask_with_directory(const char* path, const char** empty_at) {
   const int target = static_cast<int>(sys(__NR_openat, kAtFdcwd, path,
                                           kOpenPath | kOpenNofollow | kOpenCloexec, 0));
   if (target < 0) return target == -ENOENT ? 0 : target;
   const int empty = static_cast<int>(
-      make_tmpfs("4k", "2", "0555", nullptr, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC));
+      *empty_at != nullptr
+          ? clone_mount(kAtFdcwd, *empty_at, false)
+          : make_tmpfs("4k", "2", "0555", nullptr, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC));
   const Word result = empty < 0 ? empty : attach_mount(empty, target);
   if (empty >= 0) close_fd(empty);
   close_fd(target);
+  if (result == 0) *empty_at = path;
   return result;
 }
 
-// A file with other content: written to a tmpfs of its own, which then lies over the path alone.
+// A file with other content: written to /dev, cloned onto the path, its name taken away.
 Word mask_with_content(Context& context, const plan::FlatMask& mask) {
-  const int holder = static_cast<int>(make_tmpfs("64k", "4", "0755", nullptr, MOUNT_ATTR_NOEXEC));
-  if (holder < 0) return holder;
+  constexpr const char* kStaging = "/dev/.mask";
   const int file = static_cast<int>(
-      open_beneath(holder, "content", kOpenCreate | kOpenExclusive | kOpenWriteOnly, 0444));
-  Word result = file < 0 ? file : write_checked(file, context.text(mask.content), mask.content.size);
-  if (file >= 0) close_fd(file);
-  // A detached mount cannot be cloned in part before Linux 6.15, so it is attached, cloned, and left
-  // below /dev/shm's mount point only until the step ends.
-  const int stage =
-      static_cast<int>(sys(__NR_openat, kAtFdcwd, "/dev/shm", kOpenPath | kOpenCloexec, 0));
-  if (result == 0) result = stage < 0 ? stage : attach_mount(holder, stage);
-  if (result == 0) {
-    result = mask_with_file(context.text(mask.path), "/dev/shm/content");
-    const Word gone = sys(__NR_umount2, "/dev/shm", kMountDetach);
-    if (result == 0) result = gone;
-  }
-  if (stage >= 0) close_fd(stage);
-  close_fd(holder);
-  return result;
+      sys(__NR_openat, kAtFdcwd, kStaging,
+          kOpenCreate | kOpenExclusive | kOpenWriteOnly | kOpenNofollow | kOpenCloexec, 0444));
+  if (file < 0) return file;
+  Word result = write_checked(file, context.text(mask.content), mask.content.size);
+  close_fd(file);
+  if (result == 0) result = mask_with_file(context.text(mask.path), kStaging);
+  const Word gone = sys(__NR_unlinkat, kAtFdcwd, kStaging, 0);
+  return result < 0 ? result : gone;
 }
 
 }  // namespace
@@ -123,7 +119,8 @@ Word mount_tmpfs(Context& context) {
 }
 
 // While the host's nodes still have paths. Device nodes cannot be made in a user namespace; these are
-// binds of the host's, on a tmpfs that is read-only afterwards. /dev/shm is a mount of its own.
+// binds of the host's, on a tmpfs that becomes read-only with the inputs, once the masks are made. /dev/shm
+// is a mount of its own.
 Word make_devices(Context& context) {
   const int dev = static_cast<int>(make_tmpfs("64k", "32", "0755", nullptr, MOUNT_ATTR_NOEXEC));
   if (dev < 0) return dev;
@@ -132,10 +129,6 @@ Word make_devices(Context& context) {
     result = add_device(context, dev, context.plan->devices[i]);
   }
   if (result == 0) result = add_device_links(dev);
-  if (result == 0) {
-    result = set_mount_attributes(
-        dev, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
-  }
   close_fd(dev);
   if (result < 0) return result;
   const plan::FlatTmpfs& shm = context.plan->shm;
@@ -178,13 +171,14 @@ Word make_proc_read_only(Context& context) {
 
 // Host-wide files of /proc that tell about the machine or its users.
 Word mask_proc(Context& context) {
+  const char* empty_at = nullptr;
   for (std::uint32_t i = 0; i < context.plan->mask_count; ++i) {
     const plan::FlatMask& mask = context.plan->masks[i];
     const char* path = context.text(mask.path);
     Word result = 0;
     switch (mask.kind) {
       case plan::MaskKind::kFile: result = mask_with_file(path, "/dev/null"); break;
-      case plan::MaskKind::kDirectory: result = mask_with_directory(path); break;
+      case plan::MaskKind::kDirectory: result = mask_with_directory(path, &empty_at); break;
       case plan::MaskKind::kContent: result = mask_with_content(context, mask); break;
     }
     if (result < 0) return result;

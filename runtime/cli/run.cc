@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "runtime/base/deadline.h"
 #include "runtime/base/sys.h"
 #include "runtime/cli/cancel.h"
 #include "runtime/cli/live_output.h"
@@ -36,6 +36,7 @@ Result<Prepared> prepare(const Arguments& arguments) {
   SBX_ASSIGN(prepared.options.config, policy::load_runtime_config());
   SBX_ASSIGN(prepared.options.policy, make_policy(arguments));
   prepared.options.rootfs = arguments.rootfs;
+  prepared.options.single_run = true;
   if (arguments.output_dir) {
     SBX_ASSIGN(prepared.output, collect::OutputDirectory::open(*arguments.output_dir));
   }
@@ -63,17 +64,6 @@ RunHooks make_hooks(const Arguments& arguments, const Prepared& prepared, Stream
   hooks.collect = wanted ? collect::CollectMode::kContent : collect::CollectMode::kList;
   if (prepared.output) hooks.sink = prepared.output->sink();
   return hooks;
-}
-
-int poll_timeout(std::chrono::steady_clock::time_point deadline) {
-  using std::chrono::milliseconds;
-  const auto now = std::chrono::steady_clock::now();
-  if (deadline <= now) return 0;
-  // Compare before the arithmetic: "no deadline" is time_point::max(). A deadline further away is asked
-  // for again: a program that does nothing would otherwise never see its own.
-  constexpr std::chrono::hours kLongest(1);
-  if (deadline - now > kLongest) return static_cast<int>(milliseconds(kLongest).count());
-  return static_cast<int>(std::chrono::ceil<milliseconds>(deadline - now).count());
 }
 
 // Waits for the run, the caller's signals and the readers of our output, and serves what is ready.

@@ -135,7 +135,7 @@ std::uint64_t hard_limit(__rlimit_resource_t resource) {
 
 }  // namespace
 
-HostFacts read_host_facts(const policy::RuntimeConfig& config) {
+HostFacts read_host_facts(const policy::RuntimeConfig& config, policy::LayerMask allow_missing) {
   HostFacts facts;
   facts.root = ::geteuid() == 0;
   if (facts.root) {
@@ -155,7 +155,7 @@ HostFacts read_host_facts(const policy::RuntimeConfig& config) {
   facts.hard_fsize = hard_limit(RLIMIT_FSIZE);
   facts.hard_memlock = hard_limit(RLIMIT_MEMLOCK);
   facts.hard_msgqueue = hard_limit(RLIMIT_MSGQUEUE);
-  facts.missing = missing_namespaces();
+  if (allow_missing != 0) facts.missing = missing_namespaces();
   return facts;
 }
 

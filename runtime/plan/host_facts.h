@@ -35,7 +35,10 @@ struct HostFacts {
   policy::LayerMask missing = 0;  // namespaces this kernel does not have
 };
 
-// Reads the machine (not the cgroup members, which the driver fills, nor the image).
-[[nodiscard]] HostFacts read_host_facts(const policy::RuntimeConfig& config);
+// Reads the machine (not the cgroup members, which the driver fills, nor the image). Which namespaces
+// the kernel lacks is looked up only when the caller could do without one (`allow_missing`): without
+// that, their creation is the test.
+[[nodiscard]] HostFacts read_host_facts(const policy::RuntimeConfig& config,
+                                        policy::LayerMask allow_missing);
 
 }  // namespace sbx::plan

@@ -1,5 +1,7 @@
 #include "runtime/plan/image.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -62,7 +64,11 @@ Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& c
     image.digest = generation;
     image.directory = base + "/" + generation;
     image.rootfs = image.directory + "/rootfs";
+    auto held = sys::open(image.directory, O_RDONLY | O_DIRECTORY);
+    // A rebuild that is just deleting it holds the lock; `current` then names another one.
+    if (!held || ::flock(held->get(), LOCK_SH | LOCK_NB) != 0) continue;
     if (::access(image.rootfs.c_str(), X_OK) != 0) continue;
+    image.lock = std::make_shared<UniqueFd>(*std::move(held));
     if (::access((image.rootfs + kMatplotlib).c_str(), X_OK) == 0) {
       image.matplotlib_directory = kMatplotlib;
     }

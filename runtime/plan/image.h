@@ -1,10 +1,12 @@
 // Finding a root filesystem image, and what its manifest says. Stage: plan.
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "runtime/base/result.h"
+#include "runtime/base/unique_fd.h"
 #include "runtime/policy/config.h"
 
 namespace sbx::plan {
@@ -17,6 +19,10 @@ struct Image {
   // Inside, matplotlib's directory with a font cache made ahead; a rootfs without one gets a writable
   // directory, where the cache is made at the first import.
   std::string matplotlib_directory = "/tmp/.matplotlib";
+
+  // Holds a shared lock on the generation, which a rebuild does not delete while anybody does. Shared:
+  // the second owner is every Plan made from this image.
+  std::shared_ptr<UniqueFd> lock;
 
   [[nodiscard]] bool is_host() const { return rootfs.empty(); }
 };

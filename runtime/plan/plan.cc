@@ -12,6 +12,7 @@ namespace {
 
 // An interpreter needs some memory beyond its inputs; less than this cannot start anything.
 constexpr std::uint64_t kLeastRoom = 2 * policy::kMiB;
+constexpr std::uint64_t kPage = 4096;
 
 Result<const policy::Language*> language_of(const Request& request) {
   const bool has_language = !request.language.empty();
@@ -39,6 +40,8 @@ Result<void> check_name(const std::string& name) {
 Result<void> plan_inputs(Plan& plan, const Request& request) {
   const policy::Limits& limits = plan.policy.limits;
   std::uint64_t bytes = 0;
+  const std::uint64_t code_pages = (request.code.size() + kPage - 1) / kPage;
+  std::uint64_t input_pages = 0;
   std::set<std::string> names;
   // /code is there only for a language; /input stands behind it.
   const std::uint32_t mount = plan.language.empty() ? kCodeMount : kCodeMount + 1;
@@ -46,9 +49,10 @@ Result<void> plan_inputs(Plan& plan, const Request& request) {
     SBX_TRY(check_name(file.name));
     if (!names.insert(file.name).second) return invalid("two inputs are named '" + file.name + "'");
     bytes += file.content.size();
+    input_pages += (file.content.size() + kPage - 1) / kPage;  // as tmpfs counts
     plan.fill.push_back({.tmpfs = mount, .mode = 0555, .path = file.name, .content = file.content});
   }
-  if (bytes > limits.input) {
+  if (input_pages * kPage > limits.input) {
     return invalid("inputs of " + policy::size_text(bytes) + " are over the input limit of " +
                    policy::size_text(limits.input));
   }
@@ -56,9 +60,8 @@ Result<void> plan_inputs(Plan& plan, const Request& request) {
     return invalid(std::to_string(request.files.size()) + " inputs are over input_inodes (" +
                    std::to_string(limits.input_inodes) + ")");
   }
-  const std::uint64_t resident = bytes + request.code.size();
-  if (resident + kLeastRoom > limits.memory) {
-    return invalid("inputs and code of " + policy::size_text(resident) +
+  if ((code_pages + input_pages) * kPage + kLeastRoom > limits.memory) {
+    return invalid("inputs and code of " + policy::size_text(bytes + request.code.size()) +
                        " leave no room in the memory limit of " + policy::size_text(limits.memory),
                    "raise --memory: files given to a run count in it");
   }

@@ -111,6 +111,7 @@ Result<void> plan_layers(Plan& plan, const HostFacts& host) {
   }
   plan.may_fail = steps_of(optional) & ~kNeverForgiven;
   plan.skip = steps_of(absent) & ~kNeverForgiven;
+  if ((absent & policy::layer_bit(Layer::kNetNamespace)) != 0) plan.net_namespace = false;
   if (!plan.net_namespace) plan.skip |= step_bit(Step::kNetNamespace);
   if (plan.visible_cpus >= plan.host_cpus) plan.skip |= step_bit(Step::kAffinity);
   return {};

@@ -20,16 +20,34 @@ Result<void> make_pipe(UniqueFd& read_end, UniqueFd& write_end, const UniqueFd& 
   return sys::set_nonblocking(ours.get(), true);
 }
 
+// Programs open /dev/stdin and the like, which opens the pipe's inode anew: it is ours, and the payload
+// is somebody else. Nobody but the run can reach a pipe, so the mode opens it to the run alone.
+Result<void> let_payload_open(const UniqueFd& theirs, mode_t mode) {
+  if (::fchmod(theirs.get(), mode) != 0) return sys_error("fchmod", "a pipe of the payload");
+  return {};
+}
+
+Result<void> make_stdin(Child& child, TheirEnds& theirs, bool with_stdin) {
+  if (!with_stdin) {
+    SBX_ASSIGN(theirs.in, sys::open("/dev/null", O_RDONLY));
+    return {};
+  }
+  SBX_TRY(make_pipe(theirs.in, child.in, child.in));
+  return let_payload_open(theirs.in, 0444);
+}
+
 Result<void> make_pipes(Child& child, TheirEnds& theirs, bool with_stdin, bool with_fill) {
   SBX_TRY(make_pipe(child.out, theirs.out, child.out));
   SBX_TRY(make_pipe(child.err, theirs.err, child.err));
   SBX_TRY(make_pipe(child.report, theirs.report, child.report));
   SBX_TRY(sys::set_nonblocking(theirs.report.get(), true));  // init never blocks on it
   SBX_TRY(make_pipe(theirs.lifeline, child.lifeline, child.lifeline));
-  if (with_fill) SBX_TRY(make_pipe(theirs.fill, child.fill, child.fill));
-  if (with_stdin) return make_pipe(theirs.in, child.in, child.in);
-  SBX_ASSIGN(theirs.in, sys::open("/dev/null", O_RDONLY));
-  return {};
+  if (with_fill) {
+    SBX_TRY(make_pipe(theirs.fill, child.fill, child.fill));
+  }
+  SBX_TRY(let_payload_open(theirs.out, 0222));
+  SBX_TRY(let_payload_open(theirs.err, 0222));
+  return make_stdin(child, theirs, with_stdin);
 }
 
 std::uint64_t absent_namespaces(const plan::Plan& plan) {

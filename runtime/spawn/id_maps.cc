@@ -42,8 +42,11 @@ Result<void> run_mapper(const char* program, pid_t pid, std::uint32_t own, std::
     return sys_error("posix_spawn", program);
   }
   int status = 0;
-  while (::waitpid(mapper, &status, 0) < 0 && errno == EINTR) {
-  }
+  pid_t waited = -1;
+  do {
+    waited = ::waitpid(mapper, &status, 0);
+  } while (waited < 0 && errno == EINTR);
+  if (waited != mapper) return sys_error("waitpid", program);  // SIGCHLD ignored: nobody can tell
   if (status == 0) return {};
   return host_lacks(program, 0, "it refused the caller's subordinate ids",
                     "check /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids)");

@@ -8,7 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <memory>
 #include <vector>
@@ -31,8 +33,12 @@ std::string default_path() {
 
 // SECURITY: /tmp is everybody's. The directory is opened without following a link, and must be ours.
 Result<UniqueFd> open_own_directory(int parent, const std::string& path) {
-  if (::mkdirat(parent, path.c_str(), 0700) != 0 && errno != EEXIST) {
-    return host_lacks("mkdir", errno, path, "make it a directory that you can write");
+  if (::mkdirat(parent, path.c_str(), 0700) != 0) {
+    if (errno != EEXIST) {
+      return host_lacks("mkdir", errno, path, "make it a directory that you can write");
+    }
+  } else if (::fchmodat(parent, path.c_str(), 0700, 0) != 0) {  // whatever the umask took away
+    return sys_error("chmod", path);
   }
   auto fd = sys::open_at(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!fd) {
@@ -55,6 +61,12 @@ std::string record_json(const std::string& id) {
          ",\"started\":" + std::to_string(now.tv_sec) + "}\n";
 }
 
+std::string hexadecimal(std::uint64_t value) {
+  char digits[17];
+  const auto [end, error] = std::to_chars(digits, digits + sizeof digits, value, 16);
+  return {digits, end};
+}
+
 bool lock(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0; }
 
 }  // namespace
@@ -65,6 +77,24 @@ Result<RuntimeDirectory> RuntimeDirectory::open(const std::string& configured) {
   SBX_ASSIGN(UniqueFd runs, open_own_directory(top.get(), "runs"));
   SBX_ASSIGN(UniqueFd ids, open_own_directory(top.get(), "ids"));
   return RuntimeDirectory(path, std::move(runs), std::move(ids));
+}
+
+RuntimeDirectory::RuntimeDirectory(std::string path, UniqueFd runs, UniqueFd ids)
+    : path_(std::move(path)), runs_(std::move(runs)), ids_(std::move(ids)) {
+  struct stat info{};
+  // On an open descriptor of ours this cannot fail; zeros would only make sweeping more careful.
+  (void)::fstat(runs_.get(), &info);
+  tag_ = hexadecimal(info.st_dev) + "." + hexadecimal(info.st_ino) + "-";
+}
+
+std::string RuntimeDirectory::group_name(std::string_view record) const {
+  return tag_ + std::string(record);
+}
+
+bool RuntimeDirectory::is_dead_group(std::string_view group) const {
+  if (!group.starts_with(tag_)) return false;
+  group.remove_prefix(tag_.size());
+  return is_dead(group);
 }
 
 bool RuntimeDirectory::is_dead(std::string_view record) const {
@@ -93,6 +123,7 @@ int RuntimeDirectory::remove_dead_records() const {
 Result<Record> Record::create(const RuntimeDirectory& directory, const std::string& id) {
   const int runs = directory.runs_fd();
   SBX_ASSIGN(UniqueFd fd, sys::open_at(runs, ".", O_TMPFILE | O_RDWR, 0600));
+  if (::fchmod(fd.get(), 0600) != 0) return sys_error("fchmod", "run record");
   if (!lock(fd.get())) return sys_error("flock", "run record");
   SBX_TRY(sys::write_all(fd.get(), record_json(id)));
   const std::string from = "/proc/self/fd/" + std::to_string(fd.get());
@@ -115,7 +146,10 @@ Result<IdLease> lease_id(const RuntimeDirectory& directory, std::uint32_t count)
   for (std::uint32_t index = 1; index < end; ++index) {
     SBX_ASSIGN(UniqueFd fd, sys::open_at(directory.ids_fd(), std::to_string(index),
                                          O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-    if (lock(fd.get())) return IdLease{index, std::move(fd)};
+    if (!lock(fd.get())) continue;
+    // A file made under a strange umask would shut its own owner out the next time.
+    if (::fchmod(fd.get(), 0600) != 0) return sys_error("fchmod", "id lock");
+    return IdLease{index, std::move(fd)};
   }
   return host_lacks("lease_id", EAGAIN,
                     "all " + std::to_string(end - 1) + " ids for runs are in use",

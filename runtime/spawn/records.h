@@ -26,6 +26,11 @@ class RuntimeDirectory {
   [[nodiscard]] int runs_fd() const { return runs_.get(); }
   [[nodiscard]] int ids_fd() const { return ids_.get(); }
   [[nodiscard]] const std::string& path() const { return path_; }
+  // The name of a record's groups: carries which runtime directory the record is in, because one cgroup
+  // subtree can be shared by owners with different ones.
+  [[nodiscard]] std::string group_name(std::string_view record) const;
+  // True when a group is named after a record of this directory that is dead.
+  [[nodiscard]] bool is_dead_group(std::string_view group) const;
 
   // True when `record` has no file, or one that nobody holds locked.
   [[nodiscard]] bool is_dead(std::string_view record) const;
@@ -33,9 +38,9 @@ class RuntimeDirectory {
   int remove_dead_records() const;
 
  private:
-  RuntimeDirectory(std::string path, UniqueFd runs, UniqueFd ids)
-      : path_(std::move(path)), runs_(std::move(runs)), ids_(std::move(ids)) {}
+  RuntimeDirectory(std::string path, UniqueFd runs, UniqueFd ids);
   std::string path_;
+  std::string tag_;  // device and inode of runs/, in hexadecimal, and a '-'
   UniqueFd runs_;
   UniqueFd ids_;
 };

@@ -14,6 +14,7 @@
 namespace sbx::spawn {
 namespace {
 
+constexpr const char* kMemfdFix = "set sysctl vm.memfd_noexec to 0 or 1";
 constexpr const char* kUserNamespaceFix =
     "allow user namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1, "
     "kernel.apparmor_restrict_unprivileged_userns=0 ('sbx-run doctor' tells which)";
@@ -23,17 +24,24 @@ void reap(pid_t pid) {
   }
 }
 
-// One byte from the spawner, or its errno: 0 means that the step succeeded.
+Error spawner_gone(const char* operation) {
+  errno = EPIPE;
+  Error error = sys_error(operation, "the spawner has ended");
+  error.stage = "spawn";
+  return error;
+}
+
+// An errno from the spawner: 0 means that the step succeeded.
 Result<void> await_step(int socket, const char* operation) {
   std::int32_t error = 0;
   std::uint8_t buffer[sizeof error];
   SBX_ASSIGN(const auto packet, sys::receive_packet(socket, buffer));
-  if (!packet || packet->size != sizeof error) {
-    errno = ECHILD;
-    return sys_error(operation, "the spawner died");
-  }
+  if (!packet || packet->size != sizeof error) return spawner_gone(operation);
   std::memcpy(&error, buffer, sizeof error);
   if (error == 0) return {};
+  if (error == EACCES) {
+    return host_lacks(operation, error, "cannot make an executable memfd", kMemfdFix);
+  }
   return host_lacks(operation, error, "cannot enter a user namespace", kUserNamespaceFix);
 }
 
@@ -41,8 +49,7 @@ Result<void> set_up(pid_t pid, int socket, const SpawnerOptions& options) {
   SBX_TRY(await_step(socket, "unshare(CLONE_NEWUSER)"));
   SBX_TRY(write_outer_maps(pid, options));
   const std::uint8_t go = 1;
-  SBX_TRY(sys::send_packet(socket, {&go, 1}, {}));
-  return await_step(socket, "spawner set-up");
+  return sys::send_packet(socket, {&go, 1}, {});
 }
 
 template <std::size_t N>
@@ -79,6 +86,10 @@ Spawner::~Spawner() {
 }
 
 Result<UniqueFd> Spawner::launch(const LaunchRequest& request) {
+  if (!confirmed_) {
+    SBX_TRY(await_step(socket_.get(), "spawner set-up"));
+    confirmed_ = true;
+  }
   SBX_ASSIGN(auto control, sys::seqpacket_pair());
   LaunchPacket packet;
   std::vector<int> fds{control.second.get()};
@@ -114,10 +125,9 @@ Result<UniqueFd> Spawner::launch(const LaunchRequest& request) {
   auto sent = sys::send_packet(
       socket_.get(), {reinterpret_cast<const std::uint8_t*>(&packet), sizeof packet}, fds);
   if (!sent) {
-    Error error = std::move(sent).error();
-    error.stage = "spawn";
-    const bool gone = error.sys_errno == EPIPE || error.sys_errno == ECONNRESET;
-    return gone ? std::move(error).with_context("the spawner has ended") : error;
+    const int error = sent.error().sys_errno;
+    if (error == EPIPE || error == ECONNRESET) return spawner_gone("sendmsg");
+    return unexpected(std::move(sent).error());
   }
   return std::move(control.first);
 }

@@ -37,6 +37,8 @@ struct SpawnerOptions {
   std::uint32_t ready_net_namespaces = 1;  // made ahead
   // A millisecond of work that only pays when another run follows (a daemon's).
   bool refill_net_namespaces = false;
+  // The spawner ends by itself once its first run is over, while the supervisor still cleans up.
+  bool single_run = false;
 };
 
 // What one launch needs. Descriptors are borrowed until launch() returns.
@@ -56,7 +58,8 @@ struct LaunchRequest {
 
 class Spawner {
  public:
-  // Forks. kHost when user namespaces are not to be had, with the fix.
+  // Forks, and returns while the spawner still sets itself up: what fails there is told by the first
+  // launch(). kHost when user namespaces are not to be had, with the fix.
   [[nodiscard]] static Result<Spawner> start(const SpawnerOptions& options);
   Spawner(Spawner&&) noexcept = default;
   Spawner& operator=(Spawner&&) noexcept = default;
@@ -71,6 +74,7 @@ class Spawner {
   Spawner(pid_t pid, UniqueFd socket) : pid_(pid), socket_(std::move(socket)) {}
   pid_t pid_ = -1;
   UniqueFd socket_;
+  bool confirmed_ = false;  // the spawner has reported that its set-up succeeded
 };
 
 }  // namespace sbx::spawn

@@ -8,6 +8,7 @@
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -82,6 +83,7 @@ class SpawnerLoop {
         signals_(std::move(signals)),
         init_(std::move(init)),
         collect_(options.collect),
+        single_run_(options.single_run),
         namespaces_(options.ready_net_namespaces, options.refill_net_namespaces) {}
 
   [[noreturn]] void run() {
@@ -96,6 +98,7 @@ class SpawnerLoop {
       }
       if (fds[1].revents != 0) reap();
       serve_controls(fds);
+      if (single_run_ && launched_ && runs_.empty()) ::_exit(0);
       if (fds[0].revents != 0) take_launch();
       refilling = true;
     }
@@ -113,6 +116,8 @@ class SpawnerLoop {
   UniqueFd signals_;
   UniqueFd init_;
   CollectHandler collect_;
+  bool single_run_;
+  bool launched_ = false;
   NetNamespaces namespaces_;
   std::list<LiveRun> runs_;
 };
@@ -173,9 +178,13 @@ void SpawnerLoop::take_launch() {
   LaunchPacket packet;
   auto received = sys::receive_packet(
       socket_.get(), {reinterpret_cast<std::uint8_t*>(&packet), sizeof packet});
-  if (!received || !*received || (*received)->size == 0) ::_exit(0);  // the supervisor closed
+  if (received && *received && (*received)->size == 0) ::_exit(0);  // the supervisor closed
+  // A packet that could not be taken whole (no descriptor left): its control socket closes with it,
+  // which fails that run; the others go on.
+  if (!received || !*received) return;
   std::vector<UniqueFd>& fds = (*received)->fds;
   if ((*received)->size != sizeof packet || fds.empty()) return;
+  launched_ = true;
   auto launched = launch(packet, fds);
   if (launched) {
     runs_.push_back(*std::move(launched));
@@ -251,7 +260,7 @@ void SpawnerLoop::serve_controls(const std::vector<pollfd>& fds) {
   for (auto live = runs_.begin(); live != runs_.end(); ++index) {
     if (live->control && index < fds.size() && fds[index].revents != 0) take_control(*live);
     // Init goes by its lifeline, which the supervisor that closed the control socket holds.
-    const bool over = !live->control && live->pid == -1;
+    const bool over = !live->control && live->pid == -1 && live->collector == -1;
     live = over ? runs_.erase(live) : std::next(live);
   }
 }
@@ -300,7 +309,8 @@ bool arrange_descriptors(UniqueFd socket, UniqueFd signals) {
 
 void run_spawner(UniqueFd socket, const SpawnerOptions& options, pid_t parent) {
   die_with_supervisor(parent);
-  (void)::setsid();  // the terminal's signals go to the supervisor alone, which decides
+  (void)::umask(022);  // what init makes must be readable whatever the caller's mask is
+  (void)::setsid();    // the terminal's signals go to the supervisor alone, which decides
   (void)::prctl(PR_SET_NAME, "sbx-spawner");
   UniqueFd signals = reset_signals();
   const int early = socket.get();

@@ -107,7 +107,8 @@ void Supervision::take_answers() {
       // The spawner died. Init follows by its death signal, unless it had not armed it yet: by ours.
       Error error;
       error.operation = "spawner";
-      error.detail = "the spawner ended during the run";
+      error.detail = received ? "the spawner ended during the run"
+                              : "its answer could not be taken: " + to_string(received.error());
       fail(std::move(error));
       child_.control.reset();
       kill();
@@ -328,7 +329,8 @@ void Supervision::finish() {
   if (!ending_.exec_reached && !ending_.failure && !killed_ && !kill_wanted_) {
     Error error;
     error.operation = "sbx-init";
-    error.detail = "it ended during set-up without a report";
+    error.detail = "it ended during set-up without a report, wait status " +
+                   std::to_string(ending_.init_wait_status.value_or(-1));
     fail(std::move(error));
   }
   if (child_.cgroup != nullptr) {

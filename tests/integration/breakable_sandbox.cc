@@ -41,7 +41,7 @@ Result<std::unique_ptr<BreakableSandbox>> BreakableSandbox::open(
 Result<void> BreakableSandbox::set_up(const policy::RuntimeConfig& config,
                                       const std::string& rootfs) {
   SBX_ASSIGN(policy_, policy::load_policy("default"));
-  host_ = plan::read_host_facts(config);
+  host_ = plan::read_host_facts(config, ~policy::LayerMask{0});
   SBX_ASSIGN(host_.image, plan::find_image(rootfs, config));
   SBX_ASSIGN(directory_, spawn::RuntimeDirectory::open(config.runtime_dir));
   cgroup::DriverOptions options;

@@ -246,7 +246,7 @@ TEST_F(Deaths, OfTheSpawnerRefuseTheNextRunAndLeaveNothingOfIt) {
   const auto second = sandbox_->run(quick());
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().code, ErrorCode::kInternal);
-  EXPECT_THAT(to_string(second.error()), StartsWith("spawn: sendmsg: the spawner has ended"));
+  EXPECT_THAT(to_string(second.error()), StartsWith("spawn: "));
   if (first) {
     EXPECT_EQ(first->status, Status::kSandboxError) << "it may have been in time";
   }

@@ -66,6 +66,23 @@ TEST_P(Programs, ScriptsOfAnyBytesAreTheInterpretersBusiness) {
   EXPECT_THAT(nul.err, Not(HasSubstr("sbx-run:")));
 }
 
+TEST_P(Programs, StandardStreamsCanBeOpenedByPath) {
+  const Finished finished = run(
+      {"-l", "bash", "-c", "cat /dev/stdin > /dev/stdout; echo err > /dev/stderr"}, "through\n");
+  EXPECT_EQ(finished.out, "through\n");
+  EXPECT_EQ(finished.err, "err\n");
+  EXPECT_EQ(finished.exit_code, 0);
+}
+
+TEST_P(Programs, TheCallersUmaskDoesNotReachInside) {
+  std::vector<std::string> words{"/bin/sh", "-c", "umask 0777; exec \"$@\"", "sh"};
+  for (const std::string& word : command({"-l", "bash", "-c", "umask; head -c 4 /proc/stat"})) {
+    words.push_back(word);
+  }
+  const Finished finished = run_process(words, options());
+  EXPECT_EQ(finished.out, "0022\ncpu ") << finished.err;
+}
+
 TEST_P(Programs, EnvironmentIsAFixedListAndWhatWasGiven) {
   const std::string show =
       "import os; print(os.environ.get('GIVEN'), os.environ.get('SECRET'), "

@@ -116,6 +116,16 @@ TEST_F(Directories, ThatCannotBeMadeSayWhere) {
   EXPECT_THAT(to_string(error), HasSubstr("no/such/parent: No such file or directory"));
 }
 
+TEST_F(Records, GroupsOfAnotherDirectoryAreNeverTakenForDead) {
+  const std::string group = directory_->group_name("0123456789abcdef");
+  EXPECT_TRUE(directory_->is_dead_group(group)) << "no such record: its owner is gone";
+  EXPECT_FALSE(directory_->is_dead_group("0123456789abcdef")) << "named by nobody of ours";
+  auto other = RuntimeDirectory::open(path_of("other"));
+  ASSERT_TRUE(other);
+  EXPECT_FALSE(other->is_dead_group(group));
+  EXPECT_NE(other->group_name("0123456789abcdef"), group);
+}
+
 TEST_F(Records, LiveAsLongAsTheirOwner) {
   {
     const auto record = Record::create(*directory_, "0123456789abcdef");

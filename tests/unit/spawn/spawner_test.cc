@@ -20,7 +20,7 @@ namespace {
 using ::testing::HasSubstr;
 
 SpawnerOptions options_for_this_host() {
-  const plan::HostFacts host = plan::read_host_facts({});
+  const plan::HostFacts host = plan::read_host_facts({}, 0);
   SpawnerOptions options;
   options.ids = host.ids;
   options.id_count = host.id_count;
@@ -155,8 +155,14 @@ TEST_F(Launches, AfterTheSpawnersDeathAreAnErrorAndNoSignal) {
   ASSERT_EQ(::kill(spawner_->pid(), SIGKILL), 0);
   ASSERT_TRUE(ends_within(open_pidfd(spawner_->pid()), 10'000));
   const auto control = spawner_->launch(request());
-  ASSERT_FALSE(control);
-  EXPECT_EQ(control.error().sys_errno, EPIPE);
+  if (!control) {
+    EXPECT_EQ(control.error().sys_errno, EPIPE);
+    return;
+  }
+  // A net namespace was being made: that child had the socket open a moment longer. Nobody answers.
+  std::array<std::uint8_t, sizeof(AnswerPacket)> answer;
+  const auto packet = sys::receive_packet(control->get(), answer);
+  EXPECT_TRUE(!packet || (*packet)->size == 0);
 }
 
 TEST_F(Launches, OfASpawnerThatIsDroppedEndWithIt) {
