@@ -77,10 +77,8 @@ void add_layers(const Outcome& outcome, Lines& lines) {
         report.state == policy::LayerState::kOff ||
         (report.state != policy::LayerState::kHeld && layer && policy::layer_required(*layer));
     if (!weak) continue;
-    const char* const state = report.state == policy::LayerState::kOff        ? "off"
-                              : report.state == policy::LayerState::kDegraded ? "degraded"
-                                                                              : "missing";
-    std::string line = fmt::format("layer {} was {}", report.name, state);
+    std::string line =
+        fmt::format("layer {} was {}", report.name, policy::layer_state_name(report.state));
     if (!report.detail.empty()) line += ": " + shown(report.detail);
     lines.push_back(std::move(line));
   }

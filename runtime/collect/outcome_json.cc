@@ -25,20 +25,6 @@ std::string clean(std::string_view text) {
   return result;
 }
 
-std::string_view layer_state_name(policy::LayerState state) {
-  switch (state) {
-    case policy::LayerState::kHeld:
-      return "held";
-    case policy::LayerState::kDegraded:
-      return "degraded";
-    case policy::LayerState::kMissing:
-      return "missing";
-    case policy::LayerState::kOff:
-      return "off";
-  }
-  return "missing";
-}
-
 // Head and tail are decoded apart: the cut may fall into a character, and two halves of different
 // characters must not meet as a third.
 void put_stream(Json& json, const std::string& name, const std::string& bytes, std::size_t head,

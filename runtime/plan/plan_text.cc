@@ -69,16 +69,6 @@ std::string seccomp_lines(const Plan& plan) {
          plan.policy.seccomp.digest + "\n";
 }
 
-const char* state_name(policy::LayerState state) {
-  switch (state) {
-    case policy::LayerState::kHeld: return "held";
-    case policy::LayerState::kDegraded: return "degraded";
-    case policy::LayerState::kMissing: return "missing";
-    case policy::LayerState::kOff: return "off";
-  }
-  return "";
-}
-
 std::string step_lines(const Plan& plan) {
   std::string text = "steps, in order\n ";
   for (std::uint32_t i = 0; i <= static_cast<std::uint32_t>(Step::kExec); ++i) {
@@ -109,7 +99,7 @@ std::string plan_text(const Plan& plan) {
   text += seccomp_lines(plan);
   text += "layers\n";
   for (const policy::LayerReport& layer : plan.layers) {
-    text += "  " + layer.name + ": " + state_name(layer.state);
+    text += "  " + layer.name + ": " + std::string(policy::layer_state_name(layer.state));
     if (!layer.detail.empty()) text += " (" + layer.detail + ")";
     text += "\n";
   }

@@ -69,6 +69,20 @@ using LayerMask = std::uint32_t;
 
 enum class LayerState { kHeld, kDegraded, kMissing, kOff };
 
+[[nodiscard]] constexpr std::string_view layer_state_name(LayerState state) {
+  switch (state) {
+    case LayerState::kHeld:
+      return "held";
+    case LayerState::kDegraded:
+      return "degraded";
+    case LayerState::kOff:
+      return "off";
+    case LayerState::kMissing:
+      break;
+  }
+  return "missing";
+}
+
 struct LayerReport {
   std::string name;
   LayerState state = LayerState::kHeld;
