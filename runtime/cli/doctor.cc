@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "runtime/base/sys.h"
 #include "runtime/cli/doctor_checks.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/verbs.h"
+#include "runtime/cli/write_out.h"
 #include "runtime/collect/escape.h"
 
 namespace sbx::cli {
@@ -55,7 +55,7 @@ int doctor(const Arguments& arguments) {
   const std::unique_ptr<Host> host = real_host();
   const std::vector<Check> checks = run_checks(*host, {*std::move(config), arguments.rootfs});
   const std::string text = arguments.json ? to_json_text(checks) : to_table(checks);
-  if (!sys::write_all(STDOUT_FILENO, text)) return kExitSandboxError;
+  if (!write_out(STDOUT_FILENO, text)) return kExitSandboxError;
   return all_required_hold(checks) ? 0 : 1;
 }
 

@@ -1,10 +1,10 @@
 // sbx-run explain: the plan in words, nothing run.
 #include <unistd.h>
 
-#include "runtime/base/sys.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/request.h"
 #include "runtime/cli/verbs.h"
+#include "runtime/cli/write_out.h"
 #include "runtime/sandbox.h"
 
 namespace sbx::cli {
@@ -26,7 +26,7 @@ int explain(const Arguments& arguments) {
   Result<std::string> text = explanation(arguments);
   if (text) {
     if (text->empty() || text->back() != '\n') *text += '\n';
-    if (Result<void> written = sys::write_all(STDOUT_FILENO, *text); written) return 0;
+    if (Result<void> written = write_out(STDOUT_FILENO, *text); written) return 0;
     return kExitSandboxError;
   }
   print_lines(error_lines(text.error()));

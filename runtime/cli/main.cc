@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
-#include "runtime/base/sys.h"
 #include "runtime/cli/arguments.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/verbs.h"
+#include "runtime/cli/write_out.h"
 
 namespace sbx::cli {
 namespace {
@@ -32,7 +32,7 @@ bool stdin_is_program() {
 }
 
 int print(const std::string& text) {
-  return sys::write_all(STDOUT_FILENO, text) ? 0 : kExitSandboxError;
+  return write_out(STDOUT_FILENO, text) ? 0 : kExitSandboxError;
 }
 
 int dispatch(Arguments arguments) {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "runtime/base/sys.h"
+#include "runtime/cli/write_out.h"
 #include "runtime/collect/escape.h"
 #include "runtime/policy/limits.h"
 
@@ -154,7 +154,7 @@ void print_lines(const Lines& lines, bool new_line) {
   if (new_line && !lines.empty()) text += '\n';
   for (const std::string& line : lines) text += "sbx-run: " + line + "\n";
   if (!text.empty())
-    (void)sys::write_all(STDERR_FILENO, text);  // nowhere left to say that it failed
+    (void)write_out(STDERR_FILENO, text);  // nowhere left to say that it failed
 }
 
 collect::Outcome refused_outcome(const Error& error) {

@@ -9,12 +9,12 @@
 #include <utility>
 
 #include "runtime/base/deadline.h"
-#include "runtime/base/sys.h"
 #include "runtime/cli/cancel.h"
 #include "runtime/cli/live_output.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/request.h"
 #include "runtime/cli/verbs.h"
+#include "runtime/cli/write_out.h"
 #include "runtime/collect/output_directory.h"
 #include "runtime/sandbox.h"
 
@@ -134,14 +134,14 @@ int exit_code(const Outcome& outcome, int write_error) {
 }
 
 int write_json(const Outcome& outcome) {
-  const Result<void> written = sys::write_all(STDOUT_FILENO, to_json(outcome) + "\n");
+  const Result<void> written = write_out(STDOUT_FILENO, to_json(outcome) + "\n");
   return written ? 0 : written.error().sys_errno;
 }
 
 // On stderr, since stdout is the program's; the profile without our prefix, to be copied.
 void print_learned(const Outcome& outcome) {
   print_lines(learn_lines(outcome));
-  (void)sys::write_all(STDERR_FILENO, learn_profile(outcome));  // as print_lines
+  (void)write_out(STDERR_FILENO, learn_profile(outcome));  // as print_lines
 }
 
 int refuse(const Error& error, const Arguments& arguments, const policy::Policy* policy) {

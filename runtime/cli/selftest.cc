@@ -6,13 +6,13 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "runtime/base/sys.h"
 #include "runtime/cli/probe_program.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/request.h"
 #include "runtime/cli/selftest_cases.h"
 #include "runtime/cli/selftest_control.h"
 #include "runtime/cli/verbs.h"
+#include "runtime/cli/write_out.h"
 #include "runtime/sandbox.h"
 
 namespace sbx::cli {
@@ -129,7 +129,7 @@ int selftest(const Arguments& arguments) {
     return results.error().code == ErrorCode::kInvalid ? kExitUsage : kExitSandboxError;
   }
   const std::string text = arguments.json ? to_json_text(*results) : to_table(*results);
-  if (!sys::write_all(STDOUT_FILENO, text)) return kExitSandboxError;
+  if (!write_out(STDOUT_FILENO, text)) return kExitSandboxError;
   return score_of(*results).good() ? 0 : 1;
 }
 

@@ -1,0 +1,14 @@
+// Writing to a stream that belongs to whoever started us. Stage: edge (sbx-run).
+#pragma once
+
+#include <string_view>
+
+#include "runtime/base/result.h"
+
+namespace sbx::cli {
+
+// Writes all of it. The descriptor may have been made non-blocking by another of its users: then it
+// is waited for, as a blocking one is.
+[[nodiscard]] Result<void> write_out(int fd, std::string_view bytes);
+
+}  // namespace sbx::cli
