@@ -157,19 +157,4 @@ void print_lines(const Lines& lines, bool new_line) {
     (void)write_out(STDERR_FILENO, text);  // nowhere left to say that it failed
 }
 
-collect::Outcome refused_outcome(const Error& error) {
-  collect::Outcome outcome;
-  outcome.status = Status::kSandboxError;
-  collect::ErrorInfo info;
-  info.code = error.code == ErrorCode::kInvalid ? "invalid_request"
-              : error.code == ErrorCode::kHost  ? "host"
-                                                : "internal";
-  info.step = error.operation;
-  info.sys_errno = error.sys_errno;
-  info.detail = error.detail;
-  info.fix = error.fix;
-  outcome.error = std::move(info);
-  return outcome;
-}
-
 }  // namespace sbx::cli

@@ -29,7 +29,4 @@ using Lines = std::vector<std::string>;
 // Writes the lines to stderr, each with "sbx-run: " in front, in one write. `new_line`: begin one.
 void print_lines(const Lines& lines, bool new_line = false);
 
-// The result of a run that was refused before it began (with --json).
-[[nodiscard]] collect::Outcome refused_outcome(const Error& error);
-
 }  // namespace sbx::cli

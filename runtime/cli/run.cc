@@ -15,6 +15,7 @@
 #include "runtime/cli/request.h"
 #include "runtime/cli/verbs.h"
 #include "runtime/cli/write_out.h"
+#include "runtime/collect/make_outcome.h"
 #include "runtime/collect/output_directory.h"
 #include "runtime/sandbox.h"
 
@@ -148,11 +149,12 @@ int refuse(const Error& error, const Arguments& arguments, const policy::Policy*
   print_lines(error_lines(error));
   if (error.code == ErrorCode::kInvalid) return kExitUsage;
   if (!arguments.json) return kExitSandboxError;
-  Outcome outcome = refused_outcome(error);
+  collect::OutcomeContext context;
   if (policy != nullptr) {
-    outcome.limits = policy->limits;
-    outcome.profile = policy->profile;
+    context.limits = policy->limits;
+    context.profile = policy->profile;
   }
+  const Outcome outcome = collect::make_refusal(error, std::move(context));
   return exit_code(outcome, write_json(outcome));
 }
 

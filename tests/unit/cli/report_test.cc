@@ -120,13 +120,5 @@ TEST(Report, LearnSaysWhenNothingWasDenied) {
   EXPECT_THAT(learn_lines(ended(Status::kOk)), ElementsAre("no system call was denied"));
 }
 
-TEST(Report, ARefusedRunIsAResultWithItsReason) {
-  const Outcome outcome = refused_outcome(host_lacks("find_image", 0, "no image", "scripts/image"));
-  EXPECT_EQ(outcome.status, Status::kSandboxError);
-  ASSERT_TRUE(outcome.error.has_value());
-  EXPECT_EQ(outcome.error->code, "host");
-  EXPECT_EQ(outcome.error->fix, "scripts/image");
-}
-
 }  // namespace
 }  // namespace sbx::cli
