@@ -1,8 +1,7 @@
-// Language: how a file of a language is started inside. Stage: policy. Data:
-// policy/languages/*.toml.
+// Language: how a file of a language is started inside. Stage: policy.
+// Data: policy/languages/*.toml.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -29,11 +28,5 @@ struct Language {
 [[nodiscard]] const Language* find_language(std::string_view name_or_alias);
 // By a file name's extension; null when unknown.
 [[nodiscard]] const Language* language_of_file(std::string_view file_name);
-
-// What the program's own stderr says: evidence for a note of source "program", never for a verdict.
-// The module or command that was not there, of the last such message.
-[[nodiscard]] std::optional<std::string> missing_module(const Language& language,
-                                                        std::string_view stderr_text);
-[[nodiscard]] bool is_syntax_error(const Language& language, std::string_view stderr_text);
 
 }  // namespace sbx::policy
