@@ -9,6 +9,7 @@
 #include "runtime/cli/write_out.h"
 #include "runtime/collect/escape.h"
 #include "runtime/policy/limits.h"
+#include "runtime/policy/policy.h"
 
 namespace sbx::cli {
 namespace {
@@ -99,6 +100,16 @@ void add_files(const Outcome& outcome, bool saving, Lines& lines) {
   }
 }
 
+// SECURITY: one denied use of a call that is filtered by its arguments is no reason to open all of
+// its uses (ioctl: typing into the terminal), nor is any to open what works past the filter.
+std::string why_not_learned(const std::string& syscall) {
+  if (syscall.rfind("io_uring_", 0) == 0) return "it does other calls' work past the filter";
+  if (policy::is_argument_filtered(syscall)) {
+    return "what it may do depends on its arguments, and a profile would allow all of it";
+  }
+  return {};
+}
+
 }  // namespace
 
 std::string cut_line(std::string_view stream, std::uint64_t dropped, std::uint64_t limit) {
@@ -121,7 +132,7 @@ Lines learn_lines(const Outcome& outcome) {
         fmt::format("denied: {} ({}), {}x", shown(denial.syscall), denial.tier, denial.count));
   }
   if (lines.empty()) return {"no system call was denied"};
-  if (!learn_profile(outcome).empty()) {
+  if (learn_profile(outcome).find("allow = ") != std::string::npos) {
     lines.emplace_back("a profile that allows the denied ones, for --profile FILE.toml:");
   }
   return lines;
@@ -129,18 +140,23 @@ Lines learn_lines(const Outcome& outcome) {
 
 std::string learn_profile(const Outcome& outcome) {
   std::string names;
+  std::string left_out;
   for (const collect::Denial& denial : outcome.denials) {
     // A foreign ABI or a number without a name ("x32:open", "syscall_600") cannot be allowed.
     const bool nameable =
         denial.syscall.find(':') == std::string::npos && denial.syscall.rfind("syscall_", 0) != 0;
     if (denial.tier == "hostile" || !nameable) continue;
+    if (const std::string why = why_not_learned(denial.syscall); !why.empty()) {
+      left_out += fmt::format("# {} is left out: {}\n", shown(denial.syscall), why);
+      continue;
+    }
     names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", shown(denial.syscall));
   }
-  if (names.empty()) return {};
+  if (names.empty()) return left_out;
   return "name = \"learned\"\n"
          "description = \"The default profile, and what one program was denied\"\n"
-         "[seccomp]\nallow = [" +
-         names + "]\n";
+         "[seccomp]\n" +
+         left_out + "allow = [" + names + "]\n";
 }
 
 Lines error_lines(const Error& error) {

@@ -5,6 +5,7 @@
 
 #include "runtime/base/sys.h"
 #include "runtime/policy/profile.h"
+#include "runtime/policy/seccomp_rules.h"
 #include "runtime/policy/shipped.h"
 #include "runtime/policy/toml_reader.h"
 
@@ -66,6 +67,14 @@ Result<Policy> load_policy(std::string_view name_or_path) {
 Result<Policy> parse_policy(std::string_view text, std::string_view origin) {
   const auto seccomp = shipped_seccomp_text();
   return parse_profile(text, origin, {seccomp.begin(), seccomp.end()}, kNativeArch);
+}
+
+bool is_argument_filtered(std::string_view syscall) {
+  const auto seccomp = shipped_seccomp_text();
+  const auto rules = parse_rules({seccomp.begin(), seccomp.end()});
+  if (!rules) return true;  // a test parses them: only to be safe
+  const auto rule = rules->calls.find(syscall);
+  return rule != rules->calls.end() && rule->second.tier == Tier::kFiltered;
 }
 
 }  // namespace sbx::policy

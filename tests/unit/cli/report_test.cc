@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/policy/policy.h"
+
 namespace sbx::cli {
 namespace {
 
@@ -107,6 +109,24 @@ TEST(Report, LearnGivesTheProfileThatAllowsTheDenied) {
   outcome.denials = {{"chroot", "deny", 2}, {"mount", "hostile", 1}, {"syscall_600", "deny", 1}};
   EXPECT_THAT(learn_lines(outcome), Contains("denied: chroot (deny), 2x"));
   EXPECT_THAT(learn_profile(outcome), HasSubstr("[seccomp]\nallow = [\"chroot\"]\n"));
+}
+
+TEST(Report, CallsThatAreFilteredByTheirArgumentsAreNotLearnedWholesale) {
+  for (const char* const call :
+       {"ioctl", "socket", "socketpair", "clone", "prctl", "arch_prctl", "personality", "setrlimit",
+        "prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr",
+        "setpriority", "ioprio_set", "io_uring_setup", "io_uring_enter", "io_uring_register"}) {
+    Outcome outcome = ended(Status::kOk);
+    outcome.denials = {{call, "deny", 1}};
+    const std::string comment = "# " + std::string(call) + " is left out: ";
+    EXPECT_THAT(learn_profile(outcome), ::testing::StartsWith(comment));
+    EXPECT_THAT(learn_profile(outcome), Not(HasSubstr("allow = ")));
+    EXPECT_EQ(learn_lines(outcome).size(), 1U) << "no profile is announced";
+    outcome.denials.push_back({"chroot", "deny", 1});
+    EXPECT_THAT(learn_profile(outcome), HasSubstr(comment));
+    EXPECT_THAT(learn_profile(outcome), HasSubstr("\nallow = [\"chroot\"]\n"));
+    EXPECT_TRUE(policy::parse_policy(learn_profile(outcome), "learned"));
+  }
 }
 
 TEST(Report, HostileCallsAreNeverLearned) {
