@@ -8,8 +8,8 @@
 
 namespace sbx::policy {
 
-inline constexpr std::uint32_t kSyscallTableSize =
-    512;  // numbers at or past it are unknown: ENOSYS
+// Numbers at or past it are unknown: ENOSYS.
+inline constexpr std::uint32_t kSyscallTableSize = 512;
 inline constexpr std::uint16_t kActionHostile = 0xffff;  // ends the run with verdict security
 
 inline constexpr std::uint32_t kAuditArchX86_64 = 0xc000003e;  // AUDIT_ARCH_X86_64

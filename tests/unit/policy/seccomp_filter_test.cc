@@ -140,6 +140,12 @@ TEST(ForeignAbi, X32IsHostileWhateverTheNumber) {
   EXPECT_EQ(outcome_of(filter.policy(), {0xfffffffe, AUDIT_ARCH_X86_64, 0, {}}), kHostile);
 }
 
+TEST(ForeignAbi, TheBitOfX32MeansNothingElsewhere) {
+  const Filter filter(AUDIT_ARCH_AARCH64);
+  const Call call{kX32Bit | 1, AUDIT_ARCH_AARCH64, 0, {}};
+  EXPECT_EQ(outcome_of(filter.policy(), call), denied(ENOSYS));
+}
+
 TEST(ForeignAbi, I386AndAnyOtherArchitectureIsHostile) {
   const Filter filter;
   constexpr std::uint32_t kOthers[] = {AUDIT_ARCH_I386, AUDIT_ARCH_AARCH64, AUDIT_ARCH_ARM, 0,
