@@ -7,7 +7,6 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <optional>
 
 #include "runtime/plan/image.h"
 
@@ -44,13 +43,6 @@ std::vector<std::string_view> split(std::string_view text, char separator) {
     text.remove_prefix(std::min(end + 1, text.size()));
   }
   return parts;
-}
-
-std::optional<std::uint32_t> number(std::string_view text) {
-  std::uint32_t value = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (failed != std::errc() || end != text.data() + text.size()) return std::nullopt;
-  return value;
 }
 
 Check check_kernel(Host& host) {
@@ -119,51 +111,43 @@ Check check_proc(Host& host) {
           "--security-opt systempaths=unconfined)"};
 }
 
-std::string user_name(Host& host) {
-  const Result<std::string> passwd = host.read_file("/etc/passwd");
-  if (!passwd) return {};
-  for (const std::string_view line : split(*passwd, '\n')) {
-    const std::vector<std::string_view> fields = split(line, ':');
-    if (fields.size() > 2 && number(fields[2]) == host.uid()) return std::string(fields[0]);
+// Ids that a plan counts on and nobody can map: every run fails.
+Check unmappable_ids(const Act& act, std::string fix) {
+  return {"subordinate_ids", true, CheckState::kMissing, why(act), std::move(fix)};
+}
+
+Check check_ids_of_root(Host& host, const policy::RuntimeConfig& config) {
+  constexpr std::uint32_t kRootRange = 65536;
+  const IdRange range{config.uid_base, kRootRange};
+  const Act act = host.map_ids(range, range);
+  if (act.ok()) return ok("subordinate_ids", false, fmt::format("range {}", config.uid_base));
+  return unmappable_ids(act, "give this container or unit the ids of uid_base (--print-config)");
+}
+
+// What an ordinary user has to change for the plan to find ids of his.
+std::string id_fix(Host& host, const plan::HostFacts& facts) {
+  if (facts.id_detail.find("no_new_privs") != std::string::npos) {
+    return "start it without no_new_privs (NoNewPrivileges=no, no --security-opt "
+           "no-new-privileges)";
   }
-  return {};
-}
-
-IdRange read_id_range(Host& host, const std::string& path, std::string_view user) {
-  const Result<std::string> text = host.read_file(path);
-  return text ? find_id_range(*text, user, host.uid()) : IdRange{};
-}
-
-Check id_separation_missing(std::string detail, std::string fix) {
-  return {"subordinate_ids", false, CheckState::kDegraded,
-          std::move(detail) + "; the program and init share one id", std::move(fix)};
+  if (!host.has_program("newuidmap") || !host.has_program("newgidmap")) {
+    return "sudo apt-get install uidmap";
+  }
+  return "sudo usermod --add-subuids 231072-296607 --add-subgids 231072-296607 $(id -un)";
 }
 
 Check check_ids(Host& host, const policy::RuntimeConfig& config) {
-  constexpr std::uint32_t kRootRange = 65536;
-  if (host.uid() == 0) {
-    const IdRange range{config.uid_base, kRootRange};
-    const Act act = host.map_ids(range, range);
-    if (act.ok()) return ok("subordinate_ids", false, fmt::format("range {}", config.uid_base));
-    return id_separation_missing(why(act), "give this container or unit the ids it may map");
+  if (host.uid() == 0) return check_ids_of_root(host, config);
+  const plan::HostFacts facts = host.facts(config);
+  if (facts.ids != plan::IdMode::kSubordinate) {
+    return {"subordinate_ids", false, CheckState::kDegraded,
+            facts.id_detail + "; the program and init share one id", id_fix(host, facts)};
   }
-  if (!host.has_program("newuidmap") || !host.has_program("newgidmap")) {
-    return id_separation_missing("newuidmap is not installed", "sudo apt-get install uidmap");
-  }
-  const std::string user = user_name(host);
-  const IdRange uids = read_id_range(host, "/etc/subuid", user);
-  const IdRange gids = read_id_range(host, "/etc/subgid", user);
-  if (uids.count == 0 || gids.count == 0) {
-    const std::string name = user.empty() ? fmt::format("{}", host.uid()) : user;
-    return id_separation_missing(
-        "no range in /etc/subuid and /etc/subgid",
-        fmt::format("sudo usermod --add-subuids 231072-296607 --add-subgids 231072-296607 {}",
-                    name));
-  }
-  const Act act = host.map_ids(uids, gids);
-  if (act.ok()) return ok("subordinate_ids", false, fmt::format("{} of them", uids.count));
-  return id_separation_missing(why(act),
-                               "newuidmap and newgidmap must be setuid root, and no_new_privs off");
+  const std::uint32_t count = facts.id_count - 1;  // without his own
+  const Act act = host.map_ids({facts.sub_uid, count}, {facts.sub_gid, count});
+  if (act.ok()) return ok("subordinate_ids", false, fmt::format("{} of them", count));
+  return unmappable_ids(act, "make newuidmap and newgidmap setuid root again, or remove the "
+                             "caller's lines from /etc/subuid and /etc/subgid");
 }
 
 Check check_cgroup(Host& host, const policy::RuntimeConfig& config) {
@@ -256,18 +240,6 @@ std::string_view check_state_name(CheckState state) {
       break;
   }
   return "missing";
-}
-
-IdRange find_id_range(std::string_view subid_text, std::string_view user, uid_t uid) {
-  for (const std::string_view line : split(subid_text, '\n')) {
-    const std::vector<std::string_view> fields = split(line, ':');
-    if (fields.size() != 3) continue;
-    if ((user.empty() || fields[0] != user) && number(fields[0]) != uid) continue;
-    const auto first = number(fields[1]);
-    const auto count = number(trimmed(fields[2]));
-    if (first && count && *count > 0) return {*first, *count};
-  }
-  return {};
 }
 
 std::vector<Check> run_checks(Host& host, const DoctorOptions& options) {

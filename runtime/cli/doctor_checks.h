@@ -30,7 +30,4 @@ struct DoctorOptions {
 // True when no required check is missing or degraded.
 [[nodiscard]] bool all_required_hold(const std::vector<Check>& checks);
 
-// The first range of /etc/subuid text that belongs to this user, by name or number.
-[[nodiscard]] IdRange find_id_range(std::string_view subid_text, std::string_view user, uid_t uid);
-
 }  // namespace sbx::cli

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/base/result.h"
+#include "runtime/plan/host_facts.h"
 #include "runtime/policy/config.h"
 
 namespace sbx::cli {
@@ -47,6 +48,8 @@ class Host {
 
   [[nodiscard]] virtual std::string kernel_release() = 0;
   [[nodiscard]] virtual uid_t uid() = 0;
+  // What a plan would be made from: which ids the runs of this caller get, and why no others.
+  [[nodiscard]] virtual plan::HostFacts facts(const policy::RuntimeConfig& config) = 0;
   [[nodiscard]] virtual Result<std::string> read_file(const std::string& path) = 0;
   [[nodiscard]] virtual PathFacts path_facts(const std::string& path) = 0;
   [[nodiscard]] virtual bool has_program(const std::string& name) = 0;  // in /usr/bin and the like

@@ -124,6 +124,9 @@ class RealHost final : public Host {
     return ::uname(&name) == 0 ? std::string(name.release) : std::string();
   }
   uid_t uid() override { return ::geteuid(); }
+  plan::HostFacts facts(const policy::RuntimeConfig& config) override {
+    return plan::read_host_facts(config, 0);
+  }
   Result<std::string> read_file(const std::string& path) override {
     return sys::read_file(path, kMaxHostFile);
   }

@@ -16,12 +16,16 @@ using ::testing::HasSubstr;
 // A host on which everything works; tests break one thing each.
 class FakeHost final : public Host {
  public:
+  FakeHost() {
+    host_facts.ids = plan::IdMode::kSubordinate;
+    host_facts.id_count = 65536;
+    host_facts.sub_uid = host_facts.sub_gid = 165536;
+  }
+
   std::string release = "6.1.0-18-amd64";
   uid_t user = 1000;
-  std::map<std::string, std::string> files = {
-      {"/etc/passwd", "root:x:0:0::/root:/bin/sh\nana:x:1000:1000::/home/ana:/bin/sh\n"},
-      {"/etc/subuid", "bob:100000:65536\nana:165536:65536\n"},
-      {"/etc/subgid", "1000:165536:65536\n"}};
+  std::map<std::string, std::string> files;
+  plan::HostFacts host_facts;
   Act namespaces, proc, ids, time, memfd;
   Result<CgroupFacts> cgroup = CgroupFacts{"v2: memory cpu pids", true};
   bool has_newuidmap = true;
@@ -35,6 +39,11 @@ class FakeHost final : public Host {
 
   std::string kernel_release() override { return release; }
   uid_t uid() override { return user; }
+  plan::HostFacts facts(const policy::RuntimeConfig&) override { return host_facts; }
+  void give_one_id_because(std::string detail) {
+    host_facts = {};
+    host_facts.id_detail = std::move(detail);
+  }
   Result<std::string> read_file(const std::string& path) override {
     const auto found = files.find(path);
     if (found == files.end()) return host_lacks("open", ENOENT, path, "");
@@ -144,18 +153,44 @@ TEST(Doctor, WhatLiesOverProcIsNamed) {
 
 TEST(Doctor, MissingSubordinateIdsDegradeAndRefuseNothing) {
   FakeHost host;
-  host.files["/etc/subuid"] = "bob:100000:65536\n";
+  host.give_one_id_because("no subordinate ids");
   const Check check = check_of(host, "subordinate_ids");
   EXPECT_EQ(check.state, CheckState::kDegraded);
+  EXPECT_THAT(check.detail, HasSubstr("no subordinate ids"));
   EXPECT_THAT(check.fix, HasSubstr("usermod"));
-  EXPECT_THAT(check.fix, HasSubstr("ana"));
   EXPECT_TRUE(all_required_hold(checks_of(host)));
 }
 
 TEST(Doctor, AMissingNewuidmapIsNamed) {
   FakeHost host;
   host.has_newuidmap = false;
-  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("uidmap"));
+  host.give_one_id_because("newuidmap is missing");
+  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("install uidmap"));
+}
+
+TEST(Doctor, NoNewPrivsIsNamed) {
+  FakeHost host;
+  host.give_one_id_because("newuidmap cannot work under no_new_privs");
+  const Check check = check_of(host, "subordinate_ids");
+  EXPECT_EQ(check.state, CheckState::kDegraded);
+  EXPECT_THAT(check.fix, HasSubstr("NoNewPrivileges=no"));
+}
+
+TEST(Doctor, SubordinateIdsAreMappedAsARunMapsThem) {
+  FakeHost host;
+  EXPECT_EQ(check_of(host, "subordinate_ids").state, CheckState::kOk);
+  EXPECT_EQ(host.mapped.first, 165536U);
+  EXPECT_EQ(host.mapped.count, 65535U);
+}
+
+TEST(Doctor, IdsThatCannotBeMappedRefuse) {
+  FakeHost host;
+  host.ids = {"newuidmap", EPERM};
+  for (const uid_t user : {0U, 1000U}) {
+    host.user = user;
+    EXPECT_EQ(check_of(host, "subordinate_ids").state, CheckState::kMissing) << user;
+    EXPECT_FALSE(all_required_hold(checks_of(host))) << user;
+  }
 }
 
 TEST(Doctor, RootNeedsNoSubordinateIds) {
@@ -164,13 +199,6 @@ TEST(Doctor, RootNeedsNoSubordinateIds) {
   host.has_newuidmap = false;
   EXPECT_EQ(check_of(host, "subordinate_ids").state, CheckState::kOk);
   EXPECT_EQ(host.mapped.first, policy::RuntimeConfig{}.uid_base);
-}
-
-TEST(Doctor, IdRangesAreFoundByNameOrNumber) {
-  const std::string text = "ana:100:5\n# x\n1001:200:6\nbroken:1\nana:300:7";
-  EXPECT_EQ(find_id_range(text, "ana", 7).first, 100U);
-  EXPECT_EQ(find_id_range(text, "", 1001).first, 200U);
-  EXPECT_EQ(find_id_range(text, "nobody", 7).count, 0U);
 }
 
 TEST(Doctor, AMissingCgroupRefuses) {
