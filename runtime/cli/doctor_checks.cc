@@ -188,8 +188,14 @@ Check check_memfd(Host& host) {
 }
 
 Check check_landlock(Host& host) {
+  constexpr int kLeastAbi = 2;  // the first that lets a program rename between directories
   const int abi = host.landlock_abi();
-  if (abi > 0) return ok("landlock", false, fmt::format("ABI {}", abi));
+  if (abi >= kLeastAbi) return ok("landlock", false, fmt::format("ABI {}", abi));
+  if (abi >= 0) {
+    return {"landlock", false, CheckState::kMissing,
+            fmt::format("ABI {}, and {} is needed", abi, kLeastAbi),
+            "use a kernel of 5.19 or newer"};
+  }
   return {"landlock", false, CheckState::kMissing, std::strerror(-abi),
           "boot with landlock in the lsm= list (CONFIG_SECURITY_LANDLOCK)"};
 }

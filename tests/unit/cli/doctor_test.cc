@@ -239,6 +239,16 @@ TEST(Doctor, OptionalLayersRefuseNothing) {
   EXPECT_TRUE(all_required_hold(checks_of(host)));
 }
 
+TEST(Doctor, TheFirstLandlockIsTooOld) {
+  FakeHost host;
+  host.abi = 1;
+  const Check check = check_of(host, "landlock");
+  EXPECT_EQ(check.state, CheckState::kMissing);
+  EXPECT_FALSE(check.fix.empty());
+  host.abi = 2;
+  EXPECT_EQ(check_of(host, "landlock").state, CheckState::kOk);
+}
+
 TEST(Doctor, AnImageThatIsNotThereNamesTheCommand) {
   FakeHost host;
   host.paths.clear();
