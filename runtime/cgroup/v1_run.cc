@@ -39,6 +39,7 @@ class V1Run final : public CgroupRun {
   [[nodiscard]] int init_leaf_fd() const override { return -1; }
   [[nodiscard]] int payload_leaf_fd() const override { return -1; }
   [[nodiscard]] const std::vector<int>& join_fds() const override { return join_fds_; }
+  [[nodiscard]] std::size_t init_join_count() const override { return init_joins_; }
   [[nodiscard]] std::vector<EventFd> event_fds() const override {
     return {{oom_event_.get(), POLLIN}, {oom_timer_.get(), POLLIN}};
   }
@@ -61,7 +62,8 @@ class V1Run final : public CgroupRun {
   const std::string record_;
   std::vector<GroupDir> groups_;  // parallel to subtrees_.dirs
   std::vector<UniqueFd> tasks_;
-  std::vector<int> join_fds_;  // tasks_, borrowed
+  std::vector<int> join_fds_;  // tasks_, borrowed; those that init joins come first
+  std::size_t init_joins_ = 0;
   UniqueFd oom_event_;
   UniqueFd oom_timer_;
   int oom_retries_ = 0;
@@ -83,7 +85,14 @@ Result<void> V1Run::make_groups() {
     // Not cgroup.procs: "0" in `tasks` moves the writing thread alone, which has no other, without
     // the global lock that moving a whole process takes (a third of a millisecond per run).
     SBX_ASSIGN(UniqueFd tasks, groups_.back().open_file("tasks", O_WRONLY));
-    join_fds_.push_back(tasks.get());
+    const std::size_t index = groups_.size() - 1;
+    const bool payload_alone = index == subtrees_.memory || index == subtrees_.pids;
+    if (payload_alone) {
+      join_fds_.push_back(tasks.get());
+    } else {
+      join_fds_.insert(join_fds_.begin(), tasks.get());
+      ++init_joins_;
+    }
     tasks_.push_back(std::move(tasks));
   }
   return {};

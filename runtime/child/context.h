@@ -70,7 +70,8 @@ Word mask_proc(Context&);
 Word fill(Context&);
 Word make_inputs_read_only(Context&);
 // payload_steps.cc
-Word join_cgroup_v1(Context&);
+Word join_cpu_cgroups(Context&);
+Word join_payload_cgroups(Context&);
 [[noreturn]] int run_payload(void* context);  // clone_on_stack's entry
 // landlock.cc
 Word restrict_writes(Context&);

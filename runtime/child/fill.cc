@@ -93,7 +93,7 @@ Word fill_all(Context& context) {
 }
 
 [[noreturn]] void run_filler(Context& context) {
-  Word result = join_cgroup_v1(context);
+  Word result = join_payload_cgroups(context);
   if (result == 0) result = fill_all(context);
   exit_now(static_cast<int>(-result));
 }

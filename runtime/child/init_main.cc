@@ -10,6 +10,7 @@ namespace {
 
 // The order is the point; docs/child-setup.md gives each step's reason.
 constexpr StepEntry kSteps[] = {
+    {Step::kJoinCpuCgroup, join_cpu_cgroups},
     {Step::kSession, new_session},
     {Step::kParentDeath, die_with_parent},
     {Step::kNotDumpable, not_dumpable},

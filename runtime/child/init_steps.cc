@@ -45,7 +45,8 @@ Word set_hostname(Context& context) {
 }
 
 // Offsets can be written only before a process enters the namespace, and only through unshare. The
-// payload enters it at exec (Linux 5.6; with vfork-like clones since 6.1): uptime starts near 0.
+// payload enters it at exec: uptime starts near 0. Planned from Linux 6.3 on, since kernels before it
+// refuse a clone with shared memory after this.
 Word new_time_namespace(Context& context) {
   if (const Word result = sys(__NR_unshare, CLONE_NEWTIME); result < 0) return result;
   const int fd = static_cast<int>(

@@ -17,6 +17,8 @@ namespace {
 constexpr int kWaitNoHang = 1;
 constexpr int kWaitAll = 0x40000000;  // __WALL: also children made without SIGCHLD
 constexpr std::uint32_t kMaxSeen = 64;
+// Larger than any kernel's struct seccomp_notif so far (80 bytes).
+constexpr std::size_t kNotificationSize = 512;
 constexpr std::uint32_t kX32Bit = 0x40000000;
 
 struct SeenCall {
@@ -63,25 +65,51 @@ std::uint16_t action_for(const plan::FlatPlan& plan, std::uint32_t nr, std::uint
   return nr < plan::kActionCount ? plan.actions[nr] : std::uint16_t{ENOSYS};
 }
 
+// Takes one notified call without answering it; false when there was none to take.
+bool take_call(const Context& context, seccomp_notif*& request, unsigned char* buffer,
+               std::size_t size) {
+  memset(buffer, 0, size);
+  request = reinterpret_cast<seccomp_notif*>(buffer);
+  // ENOENT: the caller died meanwhile.
+  return sys(__NR_ioctl, context.listener, SECCOMP_IOCTL_NOTIF_RECV, request) == 0;
+}
+
+[[noreturn]] void end_for(const SeenCall& hostile) {
+  // First, and in this order: our exit closes the listener before the kernel kills the namespace, and a
+  // call without a listener returns to its caller, which could go on for a moment.
+  (void)sys(__NR_kill, -1, kSigkill);  // ESRCH: the caller died by itself meanwhile
+  report_totals();
+  report_call(plan::RecordKind::kHostile, hostile);
+  exit_now(0);
+}
+
+// The payload has ended, and others may have calls waiting: evidence, and never to be answered now. Each
+// process has at most one call that waits, and none of those taken here goes on, so this ends.
+void drain_calls(const Context& context) {
+  alignas(8) unsigned char buffer[kNotificationSize];
+  for (;;) {
+    PollFd listener{context.listener, kPollIn, 0};
+    const KernelTimespec now{0, 0};
+    if (sys(__NR_ppoll, &listener, 1, &now, nullptr, 8) <= 0) return;
+    if ((listener.revents & kPollIn) == 0) return;
+    seccomp_notif* request = nullptr;
+    if (!take_call(context, request, buffer, sizeof buffer)) continue;
+    const std::uint32_t nr = static_cast<std::uint32_t>(request->data.nr);
+    const std::uint32_t arch = request->data.arch;
+    if (action_for(*context.plan, nr, arch) == plan::kHostileAction) end_for({nr, arch, 1});
+    count_denial(nr, arch);
+  }
+}
+
 // One notification. A hostile call is never answered: its caller dies inside it.
 void answer(Context& context) {
-  // Larger than any kernel's struct seccomp_notif so far (80 bytes); must be zero on entry.
-  alignas(8) unsigned char buffer[512] = {};
-  auto* request = reinterpret_cast<seccomp_notif*>(buffer);
-  if (sys(__NR_ioctl, context.listener, SECCOMP_IOCTL_NOTIF_RECV, request) < 0) {
-    return;  // ENOENT: the caller died meanwhile
-  }
+  alignas(8) unsigned char buffer[kNotificationSize];
+  seccomp_notif* request = nullptr;
+  if (!take_call(context, request, buffer, sizeof buffer)) return;
   const std::uint32_t nr = static_cast<std::uint32_t>(request->data.nr);
   const std::uint32_t arch = request->data.arch;
   const std::uint16_t action = action_for(*context.plan, nr, arch);
-  if (action == plan::kHostileAction) {
-    // First, and in this order: our exit closes the listener before the kernel kills the namespace, and
-    // a call without a listener returns to its caller, which could go on for a moment.
-    (void)sys(__NR_kill, -1, kSigkill);  // ESRCH: the caller died by itself meanwhile
-    report_totals();
-    report_call(plan::RecordKind::kHostile, {nr, arch, 1});
-    exit_now(0);
-  }
+  if (action == plan::kHostileAction) end_for({nr, arch, 1});
   count_denial(nr, arch);
   seccomp_notif_resp response{};
   response.id = request->id;
@@ -104,8 +132,10 @@ bool reap(const Context& context, int& payload_status) {
 }
 
 [[noreturn]] void finish(Context& context, int payload_status) {
+  if (context.listener >= 0) drain_calls(context);
+  report_facts(context);  // says what was left, so before the kill
+  (void)sys(__NR_kill, -1, kSigkill);
   report_totals();
-  report_facts(context);
   plan::Record record;
   record.kind = plan::RecordKind::kEnded;
   record.status = payload_status;
@@ -139,7 +169,7 @@ void serve(Context& context) {
     if (ready == -EINTR) continue;
     if (ready < 0) exit_now(1);
     if (fds[0].revents != 0) exit_now(0);
-    // Before the reaping: a call that was notified before its caller's end is still counted.
+    // Before the reaping; what else is waiting when the payload ends is taken by finish().
     if ((fds[2].revents & kPollIn) != 0) answer(context);
     else if (fds[2].revents != 0) fds[2].fd = -1;  // POLLHUP: nobody is left under the filter
     if (fds[1].revents != 0) {

@@ -21,15 +21,28 @@ constexpr std::uint64_t kCgroupMagic = 0x27e0eb;
 constexpr std::uint64_t kProcMagic = 0x9fa0;
 constexpr Word kNestedId = 65534;  // the payload's uid in its own namespace, and in no other of ours
 
-// First, while the uid is still the one that opened the files: cgroup v1 checks the opener. On v2 the
-// clone has put us into the leaf already. The magic is checked so that "0" goes nowhere else.
-Word join_cgroup_v1(Context& context) {
-  for (std::uint32_t i = 0; i < context.plan->join_count; ++i) {
+namespace {
+
+// The magic is checked so that "0" goes nowhere but to cgroupfs (CVE-2025-52881).
+Word join_cgroups(std::uint32_t first, std::uint32_t end) {
+  for (std::uint32_t i = first; i < end; ++i) {
     const int fd = plan::kSlotJoin + static_cast<int>(i);
     if (!on_filesystem(fd, kCgroupMagic)) return -EOPNOTSUPP;
     if (const Word result = write_checked(fd, "0", 1); result < 0) return result;
   }
   return 0;
+}
+
+}  // namespace
+
+// Init's first step: what it spends on the payload's behalf (set-up, answering denied calls) counts in
+// the run's CPU limit. On v2 its leaf is below the group that has the limit.
+Word join_cpu_cgroups(Context& context) { return join_cgroups(0, context.plan->init_join_count); }
+
+// The payload's first step, while the uid is still the one that opened the files: cgroup v1 checks the
+// opener. On v2 the clone has put us into the leaf already.
+Word join_payload_cgroups(Context& context) {
+  return join_cgroups(context.plan->init_join_count, context.plan->join_count);
 }
 
 namespace {
@@ -167,7 +180,7 @@ Word execute(Context& context) {
 }
 
 constexpr StepEntry kSteps[] = {
-    {Step::kJoinCgroup, join_cgroup_v1},
+    {Step::kJoinCgroup, join_payload_cgroups},
     {Step::kCgroupNamespace, new_cgroup_namespace},
     {Step::kGroups, clear_groups},
     {Step::kIdentity, take_identity},

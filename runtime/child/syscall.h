@@ -10,6 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
+extern "C" void* memset(void* to, int byte, std::size_t size);
+
 namespace sbx::child {
 
 using Word = long;

@@ -28,18 +28,23 @@ std::vector<TmpfsMount> tmpfs_mounts(const policy::Limits& limits, bool has_code
   return mounts;
 }
 
-// Host-wide information, or handles on the whole machine. Everything else below /proc is the run's own
-// or harmless, and all of it is read-only.
+// Handles on the whole machine, and what tells which machine it is or what it and others do on it. Each
+// costs every run some 25 µs, so figures that programs ask for and that say little more than how large
+// and how busy the host is stay (loadavg, meminfo, cpuinfo, uptime, version: SECURITY.md). All of /proc
+// is read-only. What this kernel does not have is passed over.
 std::vector<Mask> proc_masks(std::uint32_t visible_cpus) {
   std::vector<Mask> masks;
   for (const char* file :
        {"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/timer_list", "/proc/sched_debug",
         "/proc/sysrq-trigger", "/proc/kmsg", "/proc/kallsyms", "/proc/latency_stats",
-        "/proc/interrupts", "/proc/modules", "/proc/config.gz"}) {
+        "/proc/interrupts", "/proc/softirqs", "/proc/modules", "/proc/config.gz", "/proc/cmdline",
+        "/proc/diskstats", "/proc/partitions", "/proc/zoneinfo", "/proc/cgroups",
+        "/proc/sys/kernel/random/boot_id"}) {
     masks.push_back({.path = file, .kind = MaskKind::kFile, .content = {}});
   }
   for (const char* directory :
-       {"/proc/acpi", "/proc/bus", "/proc/irq", "/proc/fs", "/proc/scsi", "/proc/driver"}) {
+       {"/proc/acpi", "/proc/bus", "/proc/irq", "/proc/fs", "/proc/scsi", "/proc/driver",
+        "/proc/pressure"}) {
     masks.push_back({.path = directory, .kind = MaskKind::kDirectory, .content = {}});
   }
   // What libc and libuv count CPUs by: as many as the run may use, and nothing of the host's load.

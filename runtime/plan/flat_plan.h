@@ -114,6 +114,8 @@ struct FlatPlan {
   std::uint32_t mask_count = 0;
 
   std::uint32_t join_count = 0;
+  std::uint32_t init_join_count = 0;  // of those, from the first: joined by init, inherited
+  std::uint32_t join_padding = 0;
   std::uint32_t has_payload_leaf = 0;
   std::uint32_t has_fill = 0;
   std::uint32_t has_netns = 0;

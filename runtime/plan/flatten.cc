@@ -124,6 +124,7 @@ Result<void> flatten_files(FlatPlan& flat, Blob& blob, const Plan& plan,
 Result<void> flatten_process(FlatPlan& flat, Blob& blob, const Plan& plan,
                              const LaunchFacts& facts) {
   flat.join_count = facts.join_count;
+  flat.init_join_count = facts.init_join_count;
   flat.has_payload_leaf = facts.payload_leaf ? 1 : 0;
   flat.has_fill = plan.fill.empty() ? 0 : 1;
   flat.has_netns = plan.net_namespace ? 1 : 0;

@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/sysinfo.h>
+#include <sys/utsname.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -121,6 +122,17 @@ policy::LayerMask missing_namespaces() {
   return missing;
 }
 
+// Before, a clone that shares memory is refused (EINVAL) once children have a time namespace to enter.
+bool kernel_at_least(unsigned major, unsigned minor) {
+  utsname name{};
+  unsigned have_major = 0;
+  unsigned have_minor = 0;
+  if (::uname(&name) != 0 || std::sscanf(name.release, "%u.%u", &have_major, &have_minor) != 2) {
+    return false;
+  }
+  return have_major > major || (have_major == major && have_minor >= minor);
+}
+
 std::uint32_t usable_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -156,6 +168,7 @@ HostFacts read_host_facts(const policy::RuntimeConfig& config, policy::LayerMask
   facts.hard_memlock = hard_limit(RLIMIT_MEMLOCK);
   facts.hard_msgqueue = hard_limit(RLIMIT_MSGQUEUE);
   if (allow_missing != 0) facts.missing = missing_namespaces();
+  if (!kernel_at_least(6, 3)) facts.missing |= policy::layer_bit(policy::Layer::kTimeNamespace);
   return facts;
 }
 

@@ -104,6 +104,7 @@ struct Plan {
 struct LaunchFacts {
   std::uint32_t payload_id = 0;  // in the outer namespace; 0 with IdMode::kSingle
   std::uint32_t join_count = 0;
+  std::uint32_t init_join_count = 0;
   bool payload_leaf = false;
   StepMask inject = 0;           // tests only
 };

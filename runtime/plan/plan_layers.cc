@@ -37,7 +37,8 @@ LayerReport report_for(Layer layer, const Plan& plan, const HostFacts& host) {
   LayerReport report{std::string(policy::layer_name(layer)), LayerState::kHeld, {}};
   if ((host.missing & policy::layer_bit(layer)) != 0) {
     report.state = LayerState::kMissing;
-    report.detail = "this kernel does not have it";
+    report.detail = layer == Layer::kTimeNamespace ? "needs Linux 6.3"
+                                                   : "this kernel does not have it";
     return report;
   }
   switch (layer) {

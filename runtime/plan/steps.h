@@ -13,6 +13,7 @@ namespace sbx::plan {
 #define SBX_STEPS(X)                                               \
   /* pid 1, sbx-init */                                            \
   X(kReadPlan, "read_plan", "")                                    \
+  X(kJoinCpuCgroup, "join_cpu_cgroup", "cgroup")                   \
   X(kSession, "session", "")                                       \
   X(kParentDeath, "parent_death", "")                              \
   X(kNotDumpable, "not_dumpable", "")                              \

@@ -75,6 +75,7 @@ Result<Child> spawn_child(Spawner& spawner, const plan::Plan& plan, plan::Launch
     request.join = cgroup->join_fds();
     facts.payload_leaf = request.payload_leaf >= 0;
     facts.join_count = static_cast<std::uint32_t>(request.join.size());
+    facts.init_join_count = static_cast<std::uint32_t>(cgroup->init_join_count());
   }
   SBX_ASSIGN(const auto block, plan::flatten(plan, facts));
   SBX_ASSIGN(theirs.plan, sys::sealed_memfd("sbx-plan", block, false));

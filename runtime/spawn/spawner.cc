@@ -35,8 +35,8 @@ Error spawner_gone(const char* operation) {
 Result<void> await_step(int socket, const char* operation) {
   std::int32_t error = 0;
   std::uint8_t buffer[sizeof error];
-  SBX_ASSIGN(const auto packet, sys::receive_packet(socket, buffer));
-  if (!packet || packet->size != sizeof error) return spawner_gone(operation);
+  const auto packet = sys::receive_packet(socket, buffer);
+  if (!packet || !*packet || (*packet)->size != sizeof error) return spawner_gone(operation);
   std::memcpy(&error, buffer, sizeof error);
   if (error == 0) return {};
   if (error == EACCES) {
