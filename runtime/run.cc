@@ -112,7 +112,9 @@ void RunInFlight::begin_collection() {
   collect_deadline_ = collect_started_ + kCollectPatience;
   ending_ = supervision_->take_ending();
   UniqueFd control = supervision_->take_control();
-  const bool wanted = hooks_.collect != collect::CollectMode::kNone && !ending_->cancelled &&
+  // After a cancellation only for a caller with a place for the files: nobody waits for the result.
+  const bool awaited = !ending_->cancelled || hooks_.sink;
+  const bool wanted = hooks_.collect != collect::CollectMode::kNone && awaited &&
                       ending_->exec_reached && control && !supervision_->output_empty();
   if (!wanted) return finish();
   const policy::Limits& limits = plan_.policy.limits;

@@ -49,6 +49,7 @@ Result<Prepared> prepare(const Arguments& arguments) {
 struct Streams {
   LiveOutput out{STDOUT_FILENO};
   LiveOutput err{STDERR_FILENO};
+  bool given_up = false;  // the run was cancelled because of an error
 
   [[nodiscard]] int error() const { return out.error() != 0 ? out.error() : err.error(); }
 };
@@ -85,7 +86,7 @@ void step(Run& run, CancelSignals& signals, Streams& streams) {
   if (all[own].revents != 0 && signals.take()) run.cancel();
   streams.out.serve(all[own + 1].revents);
   streams.err.serve(all[own + 2].revents);
-  if (streams.error() != 0) run.cancel();
+  if (streams.error() != 0 && !std::exchange(streams.given_up, true)) run.cancel();
   all.resize(own);
   run.step(all);
 }
@@ -131,7 +132,8 @@ int exit_code(const Outcome& outcome, int write_error) {
   if (write_error == 0 || write_error == EPIPE) return code;
   errno = write_error;
   print_lines(error_lines(sys_error("write", "the output could not be written")));
-  return code == 0 ? kExitSandboxError : code;
+  // "Cancelled" would only repeat that we gave up because of it.
+  return code == 0 || outcome.status == collect::Status::kCancelled ? kExitSandboxError : code;
 }
 
 int write_json(const Outcome& outcome) {

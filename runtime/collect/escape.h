@@ -14,9 +14,8 @@ enum class Keep {
 // SECURITY: the result holds no C0 or C1 control, DEL, bidirectional control, line or paragraph
 // separator, and is UTF-8, so it can move no cursor, end no line, start no escape sequence (ESC,
 // CSI, OSC, DCS, also as C1) and reverse no text. Bytes that are not UTF-8 become `\xNN`, controls
-// `\n`,
-// `\t`, `\r` or `\xNN`, other characters `\u{NNNN}`. For reading, not for parsing: a backslash
-// stays.
+// `\n`, `\t`, `\r` or `\xNN`, other characters `\u{NNNN}`. For reading, not for parsing: a
+// backslash stays.
 [[nodiscard]] std::string escape_for_terminal(std::string_view text, Keep keep = Keep::kNothing);
 
 }  // namespace sbx::collect

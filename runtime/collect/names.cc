@@ -1,29 +1,20 @@
 #include "runtime/collect/names.h"
 
 #include <algorithm>
-#include <optional>
 
 #include "runtime/collect/utf8.h"
 
 namespace sbx::collect {
 namespace {
 
-std::optional<unsigned> hex_digit(char c) {
-  if (c >= '0' && c <= '9') return static_cast<unsigned>(c - '0');
-  if (c >= 'a' && c <= 'f') return static_cast<unsigned>(c - 'a' + 10);
-  if (c >= 'A' && c <= 'F') return static_cast<unsigned>(c - 'A' + 10);
-  return std::nullopt;
+bool is_hex_digit(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
 }
 
-// The byte that `\xNN` at `offset` stands for; nullopt when there is no such escape.
-std::optional<char> escape_at(std::string_view text, std::size_t offset) {
-  if (offset + 4 > text.size() || text[offset] != '\\' || text[offset + 1] != 'x') {
-    return std::nullopt;
-  }
-  const auto high = hex_digit(text[offset + 2]);
-  const auto low = hex_digit(text[offset + 3]);
-  if (!high || !low) return std::nullopt;
-  return static_cast<char>(*high << 4 | *low);
+// True when the text at `offset` would be read as an escape of ours.
+bool reads_as_escape(std::string_view text, std::size_t offset) {
+  return offset + 4 <= text.size() && text[offset] == '\\' && text[offset + 1] == 'x' &&
+         is_hex_digit(text[offset + 2]) && is_hex_digit(text[offset + 3]);
 }
 
 }  // namespace
@@ -35,7 +26,7 @@ std::string render_path(std::string_view raw) {
     const DecodedChar next = decode_utf8(raw, i);
     if (!next.valid) {
       for (std::size_t k = 0; k < next.length; ++k) append_hex_byte(text, raw[i + k]);
-    } else if (escape_at(raw, i)) {
+    } else if (reads_as_escape(raw, i)) {
       append_hex_byte(text, raw[i]);
     } else {
       text.append(raw, i, next.length);
@@ -43,17 +34,6 @@ std::string render_path(std::string_view raw) {
     i += next.length;
   }
   return text;
-}
-
-std::string unrender_path(std::string_view rendered) {
-  std::string raw;
-  raw.reserve(rendered.size());
-  for (std::size_t i = 0; i < rendered.size();) {
-    const auto byte = escape_at(rendered, i);
-    raw += byte ? *byte : rendered[i];
-    i += byte ? 4 : 1;
-  }
-  return raw;
 }
 
 bool is_plain_relative_path(std::string_view path) {

@@ -15,8 +15,6 @@ inline constexpr std::size_t kMaxPathBytes = 4095;
 // back into its byte gives the exact name. Control characters are valid UTF-8 and stay: whoever
 // shows the path on a screen escapes them (escape.h).
 [[nodiscard]] std::string render_path(std::string_view raw);
-// The inverse of render_path.
-[[nodiscard]] std::string unrender_path(std::string_view rendered);
 
 // True for a relative path of plain components: no "", ".", "..", no NUL, not over kMaxPathBytes.
 [[nodiscard]] bool is_plain_relative_path(std::string_view path);

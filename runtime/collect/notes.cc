@@ -1,5 +1,7 @@
 #include "runtime/collect/notes.h"
 
+#include <signal.h>
+#include <sys/wait.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <regex.h>
@@ -58,8 +60,12 @@ class Notes {
   void add_program_text();
   void add_missing_module(const std::string& text);
   void add_silence();
-  [[nodiscard]] double cpu_seconds() const {
-    return ending_.usage ? static_cast<double>(ending_.usage->cpu_usec) / 1e6 : 0;
+  // What is known of the CPU time: nothing without a cgroup.
+  [[nodiscard]] std::string cpu_text() const {
+    if (!ending_.usage) return {};
+    return fmt::format(" (it had used {:.1f} s of CPU, at most {:g} CPUs)",
+                       static_cast<double>(ending_.usage->cpu_usec) / 1e6,
+                       static_cast<double>(context_.limits.cpus_milli) / 1000);
   }
 
   const Ending& ending_;
@@ -105,10 +111,8 @@ void Notes::add_endings() {
   if (ending_.wall_expired) {
     add("wall",
         fmt::format("The program was killed because it was still running after the wall time limit "
-                    "of {} (it had used {:.1f} s of CPU, at most {:g} CPUs); do less in one run or "
-                    "allow more time.",
-                    seconds_text(limits.wall_seconds), cpu_seconds(),
-                    static_cast<double>(limits.cpus_milli) / 1000));
+                    "of {}{}; do less in one run or allow more time.",
+                    seconds_text(limits.wall_seconds), cpu_text()));
   }
   if (ending_.cpu_expired) {
     const auto limit = limits.cpu_seconds.value_or(std::chrono::milliseconds{0});
@@ -131,6 +135,15 @@ void Notes::add_pids() {
 }
 
 void Notes::add_storage() {
+  // The kernel sends SIGXFSZ, but so can a program to itself: said as what the program shows.
+  const int status = ending_.payload_wait_status.value_or(0);
+  if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ) {
+    add("disk_full",
+        fmt::format("The program was ended by SIGXFSZ: a file grew over the fsize limit of {}; write "
+                    "smaller files or raise fsize in a profile.",
+                    policy::size_text(context_.limits.fsize)),
+        kProgram);
+  }
   for (const supervise::StorageState& storage : ending_.storage) {
     const std::string path = storage_path(storage.limit);
     if (storage.free_bytes == 0) {

@@ -98,7 +98,7 @@ struct Outcome {
   std::vector<Denial> denials;
   std::vector<std::string> limits_hit;
   std::optional<ErrorInfo> error;
-  ResourceUsage usage;
+  std::optional<ResourceUsage> usage;  // none where no cgroup measured it
   policy::Limits limits;
   std::vector<Note> notes;
   std::vector<policy::LayerReport> layers;

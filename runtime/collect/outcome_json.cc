@@ -129,7 +129,7 @@ Json outcome_json(const Outcome& outcome) {
   json["denials"] = denials_json(outcome);
   json["limits_hit"] = outcome.limits_hit;
   json["error"] = error_json(outcome.error);
-  json["usage"] = usage_json(outcome.usage);
+  json["usage"] = outcome.usage ? usage_json(*outcome.usage) : Json();
   json["limits"] = limits_json(outcome.limits);
   json["notes"] = notes_json(outcome);
   json["layers"] = layers_json(outcome);

@@ -61,15 +61,6 @@ void append_utf8(std::string& text, char32_t code_point) {
   }
 }
 
-bool is_utf8(std::string_view bytes) {
-  for (std::size_t i = 0; i < bytes.size();) {
-    const DecodedChar next = decode_utf8(bytes, i);
-    if (!next.valid) return false;
-    i += next.length;
-  }
-  return true;
-}
-
 bool append_replacing(std::string& text, std::string_view bytes) {
   bool clean = true;
   text.reserve(text.size() + bytes.size());

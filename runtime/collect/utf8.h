@@ -19,7 +19,6 @@ struct DecodedChar {
 // valid.
 [[nodiscard]] DecodedChar decode_utf8(std::string_view bytes, std::size_t offset);
 void append_utf8(std::string& text, char32_t code_point);
-[[nodiscard]] bool is_utf8(std::string_view bytes);
 // Appends `bytes` with U+FFFD for each ill-formed part. True when there was none.
 bool append_replacing(std::string& text, std::string_view bytes);
 // Appends `\xNN`.

@@ -169,14 +169,18 @@ const ConfigKey kKeys[] = {
      [](const RuntimeConfig& c) { return std::to_string(c.max_wall_seconds); }},
 };
 
-// An absent file is nullopt; one that is there and cannot be read must not be passed over, because
-// it may hold ceilings.
-Result<std::optional<RuntimeConfig>> load_if_present(const std::string& path) {
+enum class Whose { kOperators, kUsers };
+
+// An absent file is nullopt. An operator's that is there and cannot be read must not be passed over,
+// because it may hold ceilings; a user's out of his own reach is somebody else's (HOME kept by su).
+Result<std::optional<RuntimeConfig>> load_if_present(const std::string& path, Whose whose) {
   auto text = sys::read_file(path, kMaxTomlBytes);
   if (!text) {
     const Error& error = text.error();
-    if (error.sys_errno == ENOENT || error.sys_errno == ENOTDIR)
+    if (error.sys_errno == ENOENT || error.sys_errno == ENOTDIR) {
       return std::optional<RuntimeConfig>();
+    }
+    if (whose == Whose::kUsers && error.sys_errno == EACCES) return std::optional<RuntimeConfig>();
     return host_lacks("read", error.sys_errno, path + ": " + error.detail,
                       "make " + path + " readable, or remove it");
   }
@@ -225,11 +229,11 @@ Result<void> check_config(const Limits& limits, const RuntimeConfig& config) {
 }  // namespace
 
 Result<RuntimeConfig> load_runtime_config() {
-  SBX_ASSIGN(const auto system, load_if_present("/etc/sbx/runtime.toml"));
+  SBX_ASSIGN(const auto system, load_if_present("/etc/sbx/runtime.toml", Whose::kOperators));
   if (system) return *system;
   const std::string path = user_config_path();
   if (path.empty()) return RuntimeConfig{};
-  SBX_ASSIGN(const auto user, load_if_present(path));
+  SBX_ASSIGN(const auto user, load_if_present(path, Whose::kUsers));
   return user ? *user : RuntimeConfig{};
 }
 

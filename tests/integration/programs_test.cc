@@ -75,7 +75,7 @@ TEST_P(Programs, StandardStreamsCanBeOpenedByPath) {
 }
 
 TEST_P(Programs, TheCallersUmaskDoesNotReachInside) {
-  std::vector<std::string> words{"/bin/sh", "-c", "umask 0777; exec \"$@\"", "sh"};
+  std::vector<std::string> words{"/bin/sh", "-c", "umask 077; exec \"$@\"", "sh"};
   for (const std::string& word : command({"-l", "bash", "-c", "umask; head -c 4 /proc/stat"})) {
     words.push_back(word);
   }

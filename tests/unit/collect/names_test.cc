@@ -7,6 +7,7 @@
 #include "runtime/collect/escape.h"
 #include "runtime/collect/normalize.h"
 #include "runtime/collect/utf8.h"
+#include "tests/support/rendered_path.h"
 
 namespace sbx::collect {
 namespace {
@@ -30,7 +31,7 @@ TEST(RenderPath, IsUnambiguous) {
   EXPECT_NE(render_path(fake), render_path("\xFF"));
   for (const std::string& raw : {fake, std::string("\xFF"), std::string("\\x\xFF"),
                                  std::string("\\\\x41"), std::string("\\x5cx41")}) {
-    EXPECT_EQ(unrender_path(render_path(raw)), raw);
+    EXPECT_EQ(test::unrender_path(render_path(raw)), raw);
   }
 }
 
@@ -111,7 +112,7 @@ TEST(Utf8, ReplacesEachIllFormedPartOnce) {
   EXPECT_EQ(replaced("\xC0\xAF"), kBad + kBad);
   EXPECT_EQ(replaced("\xED\xA0\x80"), kBad + kBad + kBad);
   EXPECT_EQ(replaced("\xF4\x90\x80\x80"), kBad + kBad + kBad + kBad) << "past U+10FFFF";
-  EXPECT_TRUE(is_utf8("\xF4\x8F\xBF\xBF"));
+  EXPECT_EQ(replaced("\xF4\x8F\xBF\xBF"), "\xF4\x8F\xBF\xBF") << "U+10FFFF itself";
 }
 
 TEST(Base64, EncodesEveryRemainder) {

@@ -69,7 +69,7 @@ TEST(Outcome, IsComposedFromTheEndingAndItsContext) {
   EXPECT_TRUE(outcome.ok());
   EXPECT_EQ(outcome.id, "r1");
   EXPECT_EQ(outcome.stdout_bytes, "42\n");
-  EXPECT_DOUBLE_EQ(outcome.usage.cpu_seconds, 1.5);
+  EXPECT_DOUBLE_EQ(outcome.usage->cpu_seconds, 1.5);
   EXPECT_DOUBLE_EQ(outcome.duration_seconds, 0.03);
   EXPECT_DOUBLE_EQ(outcome.timings.run, 0.025);
   EXPECT_THAT(outcome.limits_hit, ElementsAre("files"));
@@ -124,10 +124,18 @@ TEST(Outcome, ARefusedRunIsASandboxErrorWithTheFix) {
   EXPECT_EQ(outcome.error->fix, "log in");
 }
 
+TEST(OutcomeJson, HasNoFiguresWhereNothingMeasured) {
+  Ending unmeasured = successful();
+  unmeasured.usage.reset();
+  EXPECT_TRUE(Json::parse(to_json(make_outcome(unmeasured, {})))["usage"].is_null());
+}
+
 TEST(OutcomeJson, HasTheContractsKeysInItsOrder) {
   OutcomeContext context;
   context.files = {{.path = "a.csv", .size = 1, .content = "x"}};
-  const Json json = Json::parse(to_json(make_outcome(successful(), std::move(context))));
+  Ending measured = successful();
+  measured.usage = cgroup::Usage{};
+  const Json json = Json::parse(to_json(make_outcome(measured, std::move(context))));
   EXPECT_THAT(keys(json), ElementsAre("id", "status", "ok", "exit_code", "signal", "timed_out",
                                       "duration_seconds", "stdout", "stdout_dropped", "stderr",
                                       "stderr_dropped", "files", "refused", "denials", "limits_hit",
