@@ -93,8 +93,7 @@ Result<void> write_all(int fd, std::string_view bytes) {
 
 Result<void> write_file(const std::string& path, std::string_view value) {
   SBX_ASSIGN(const UniqueFd fd, open(path, O_WRONLY));
-  const ssize_t put =
-      retry_eintr([&] { return ::write(fd.get(), value.data(), value.size()); });
+  const ssize_t put = retry_eintr([&] { return ::write(fd.get(), value.data(), value.size()); });
   if (put != static_cast<ssize_t>(value.size())) return sys_error("write", path);
   return {};
 }
@@ -112,8 +111,6 @@ Result<std::pair<UniqueFd, UniqueFd>> seqpacket_pair() {
   }
   return std::pair{UniqueFd(fds[0]), UniqueFd(fds[1])};
 }
-
-Result<UniqueFd> duplicate(int fd) { return duplicate_above(fd, 0); }
 
 Result<UniqueFd> duplicate_above(int fd, int lowest) {
   const int copy = ::fcntl(fd, F_DUPFD_CLOEXEC, lowest);

@@ -37,7 +37,6 @@ namespace sbx::sys {
 [[nodiscard]] Result<std::pair<UniqueFd, UniqueFd>> pipe(int flags = 0);
 // A SOCK_SEQPACKET pair.
 [[nodiscard]] Result<std::pair<UniqueFd, UniqueFd>> seqpacket_pair();
-[[nodiscard]] Result<UniqueFd> duplicate(int fd);
 // The lowest free number at or above `lowest`.
 [[nodiscard]] Result<UniqueFd> duplicate_above(int fd, int lowest);
 [[nodiscard]] Result<void> set_nonblocking(int fd, bool on);
@@ -55,7 +54,8 @@ struct Packet {
   std::vector<UniqueFd> fds;  // CLOEXEC
 };
 // nullopt when it would block (`MSG_DONTWAIT` in flags).
-[[nodiscard]] Result<std::optional<Packet>> receive_packet(int socket, std::span<std::uint8_t> buffer,
+[[nodiscard]] Result<std::optional<Packet>> receive_packet(int socket,
+                                                           std::span<std::uint8_t> buffer,
                                                            int flags = 0);
 
 // pidfd_send_signal(2). ESRCH (already gone) is success.
