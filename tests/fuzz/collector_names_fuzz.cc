@@ -10,6 +10,7 @@
 #include "runtime/collect/normalize.h"
 #include "runtime/collect/utf8.h"
 #include "runtime/collect/wire.h"
+#include "tests/support/rendered_path.h"
 
 namespace {
 
@@ -31,6 +32,8 @@ bool has_control(std::string_view text) {
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace sbx::collect;
+  using sbx::test::is_utf8;
+  using sbx::test::unrender_path;
   const std::string_view raw(reinterpret_cast<const char*>(data), size);
   const std::string shown = render_path(raw);
   require(is_utf8(shown));
