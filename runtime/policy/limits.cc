@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 #include <variant>
 
 namespace sbx::policy {
@@ -346,15 +345,6 @@ Result<std::uint64_t> parse_size(std::string_view text) {
     return invalid(fmt::format("'{}' is not a size: bytes, or a number with K, M or G", text));
   }
   return bytes;
-}
-
-Result<milliseconds> parse_seconds(std::string_view text) {
-  const auto value = parse_thousandths(text);
-  // Far beyond any limit, and what the signed count of std::chrono can hold.
-  if (!value || *value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max())) {
-    return invalid(fmt::format("'{}' is not a number of seconds", text));
-  }
-  return milliseconds{static_cast<std::int64_t>(*value)};
 }
 
 std::string size_text(std::uint64_t bytes) {

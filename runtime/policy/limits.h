@@ -70,9 +70,8 @@ struct LimitField {
 // The value as a JSON literal in contract units (bytes, decimal seconds, cpus; null for none).
 [[nodiscard]] std::string limit_json(const Limits& limits, std::string_view name);
 
-// Sizes: digits with an optional K, M or G (1024-based, either case). Seconds: decimal.
+// Digits with an optional K, M or G (1024-based, either case).
 [[nodiscard]] Result<std::uint64_t> parse_size(std::string_view text);
-[[nodiscard]] Result<std::chrono::milliseconds> parse_seconds(std::string_view text);
 [[nodiscard]] std::string size_text(std::uint64_t bytes);
 
 }  // namespace sbx::policy

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <set>
 
 #include "tests/unit/policy/policy_files.h"
@@ -82,13 +83,18 @@ TEST(Limits, WhatIsNoSizeIsRefused) {
 }
 
 TEST(Limits, SecondsAreDecimalAndRoundedToMilliseconds) {
-  EXPECT_EQ(*parse_seconds("30"), milliseconds{30'000});
-  EXPECT_EQ(*parse_seconds("0.5"), milliseconds{500});
-  EXPECT_EQ(*parse_seconds("0.3333333333"), milliseconds{333});
-  EXPECT_EQ(*parse_seconds("1.9996"), milliseconds{2'000});
+  const auto seconds = [](const char* text) -> std::optional<milliseconds> {
+    Limits limits;
+    if (!set_limit(limits, "wall_seconds", text)) return std::nullopt;
+    return limits.wall_seconds;
+  };
+  EXPECT_EQ(seconds("30"), milliseconds{30'000});
+  EXPECT_EQ(seconds("0.5"), milliseconds{500});
+  EXPECT_EQ(seconds("0.3333333333"), milliseconds{333});
+  EXPECT_EQ(seconds("1.9996"), milliseconds{2'000});
   for (const char* text : {"", ".", ".5", "5.", "-1", "1e3", "nan", "inf", "1s", "1.2.3", "0x1",
                            "99999999999999999999", "18446744073709551"}) {
-    EXPECT_FALSE(parse_seconds(text)) << text;
+    EXPECT_FALSE(seconds(text)) << text;
   }
 }
 
