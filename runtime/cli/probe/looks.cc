@@ -116,11 +116,6 @@ void look_directory(const char* argument, Answer& answer) {
   (void)std::snprintf(answer.value, sizeof answer.value, "%s", entries == 0 ? "empty" : "entries");
 }
 
-// "none" without a controlling terminal.
-void look_terminal(const char*, Answer& answer) {
-  note(answer, ::open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY));
-}
-
 }  // namespace
 
 const Act kLooks[] = {
@@ -133,7 +128,6 @@ const Act kLooks[] = {
     {"core_limit_value", look_core_limit},
     {"processes", look_processes},
     {"directory", look_directory},
-    {"terminal", look_terminal},
     {nullptr, nullptr},
 };
 
