@@ -2,8 +2,8 @@
 //
 // While it lives, SIGINT, SIGTERM, SIGHUP and SIGQUIT are blocked and come out of `fd()`, unless
 // the caller had them ignored (nohup, a background job); SIGPIPE is blocked, so that writing to a
-// reader that left is EPIPE. Blocked, not ignored: an ignored signal would be inherited by the
-// program inside. Make it before the spawner is forked, which shares the terminal's process group.
+// reader that left is EPIPE. Make it before the sandbox is opened: from then on there is something
+// of ours on the host that a sudden end would leave to a later start.
 #pragma once
 
 #include <csignal>
