@@ -44,9 +44,9 @@ Result<void> RunInFlight::acquire() {
   SBX_ASSIGN(lease_, spawn::lease_id(*environment_.directory, plan_.id_count));
   if (environment_.cgroups == nullptr) return {};
   const policy::Limits& limits = plan_.policy.limits;
-  SBX_ASSIGN(cgroup_, environment_.cgroups->create(
-                          environment_.directory->group_name(id_),
-                          {limits.memory, limits.cpus_milli, limits.pids}));
+  SBX_ASSIGN(cgroup_,
+             environment_.cgroups->create(environment_.directory->group_name(id_),
+                                          {limits.memory, limits.cpus_milli, limits.pids}));
   return {};
 }
 
@@ -55,8 +55,8 @@ Result<void> RunInFlight::spawn() {
   plan::LaunchFacts facts;
   facts.payload_id = lease_.index;
   facts.inject = environment_.inject;
-  SBX_ASSIGN(spawn::Child child, spawn::spawn_child(*environment_.spawner, plan_, facts,
-                                                    cgroup_.get(), with_stdin));
+  SBX_ASSIGN(spawn::Child child,
+             spawn::spawn_child(*environment_.spawner, plan_, facts, cgroup_.get(), with_stdin));
   supervise::SupervisionOptions options;
   options.plan = &plan_;
   options.stdin_text = std::move(request_.stdin_text);
@@ -64,8 +64,7 @@ Result<void> RunInFlight::spawn() {
   options.cancel = hooks_.cancel_fd;
   options.on_stdout = hooks_.on_stdout;
   options.on_stderr = hooks_.on_stderr;
-  supervision_ =
-      std::make_unique<supervise::Supervision>(std::move(child), std::move(options));
+  supervision_ = std::make_unique<supervise::Supervision>(std::move(child), std::move(options));
   return {};
 }
 

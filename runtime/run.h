@@ -1,8 +1,8 @@
 // RunInFlight: one run from its request to its outcome. Internal to sandbox.cc's library.
 //
-// Owns, in the order of destruction: the supervision (whose end kills), the cgroup, the id, the record.
-// Each is removed only when what depends on it is gone; what cannot be removed is left to the next
-// start's sweep, under the record's name.
+// Owns, in the order of destruction: the supervision (whose end kills), the cgroup, the id, the
+// record. Each is removed only when what depends on it is gone; what cannot be removed is left to
+// the next start's sweep, under the record's name.
 #pragma once
 
 #include <memory>

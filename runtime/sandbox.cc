@@ -50,8 +50,8 @@ bool group_is_dead(std::string_view group, void* directory) {
 
 int milliseconds_until(std::chrono::steady_clock::time_point deadline) {
   if (deadline == std::chrono::steady_clock::time_point::max()) return -1;
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(
-      deadline - std::chrono::steady_clock::now());
+  const auto left =
+      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
 }
 
@@ -67,7 +67,8 @@ struct Sandbox::State {
 
   ~State() {
     spawner.reset();
-    if (cgroups && spawner_record) cgroups->release_spawner(directory->group_name(spawner_record->id()));
+    if (cgroups && spawner_record)
+      cgroups->release_spawner(directory->group_name(spawner_record->id()));
   }
 
   // Everything that comes before a process: facts, ceilings, image, cgroup driver.
@@ -93,8 +94,7 @@ Result<void> Sandbox::State::choose_cgroups(const policy::RuntimeConfig& config)
     host.swap_controlled = cgroups->swap_controlled();
     return {};
   }
-  const bool allowed =
-      (policy.allow_missing & policy::layer_bit(policy::Layer::kCgroup)) != 0;
+  const bool allowed = (policy.allow_missing & policy::layer_bit(policy::Layer::kCgroup)) != 0;
   if (!allowed) return unexpected(std::move(driver).error());
   return {};
 }

@@ -5,9 +5,9 @@
 //   sbx::plan::Request request{.language = "python", .code = "print(6 * 7)"};
 //   auto outcome = sandbox->run(request);
 //
-// `open` forks the spawner, so call it early, from a single-threaded process, and from a thread that
-// lives as long as the runs (PR_SET_PDEATHSIG follows the thread). A Sandbox and its Runs belong to
-// one thread. Installed as <sbx/sandbox.h>, which carries all the value types.
+// `open` forks the spawner, so call it early, from a single-threaded process, and from a thread
+// that lives as long as the runs (PR_SET_PDEATHSIG follows the thread). A Sandbox and its Runs
+// belong to one thread. Installed as <sbx/sandbox.h>, which carries all the value types.
 #pragma once
 
 #include <poll.h>
@@ -71,11 +71,12 @@ class Sandbox {
   Sandbox& operator=(Sandbox&&) noexcept;
   ~Sandbox();
 
-  // Blocking. An error means that nothing was run: kInvalid (the request), kHost (the machine). Once
-  // a run began, its Outcome says all, machinery failures included (status sandbox_error).
+  // Blocking. An error means that nothing was run: kInvalid (the request), kHost (the machine).
+  // Once a run began, its Outcome says all, machinery failures included (status sandbox_error).
   [[nodiscard]] Result<collect::Outcome> run(const plan::Request& request, RunHooks hooks = {});
   // The same, driven by the caller's loop.
-  [[nodiscard]] Result<std::unique_ptr<Run>> start(const plan::Request& request, RunHooks hooks = {});
+  [[nodiscard]] Result<std::unique_ptr<Run>> start(const plan::Request& request,
+                                                   RunHooks hooks = {});
   // The plan in words, without a process (sbx-run explain). Fails as open() and start() would.
   [[nodiscard]] static Result<std::string> explain(SandboxOptions options,
                                                    const plan::Request& request);

@@ -6,7 +6,8 @@
 namespace sbx {
 
 // Milliseconds until `deadline`, rounded up so that it has passed when poll returns; 0 when it has.
-// At most an hour, also for "none", which is time_point::max(): the caller looks again and waits on.
+// At most an hour, also for "none", which is time_point::max(): the caller looks again and waits
+// on.
 [[nodiscard]] inline int poll_timeout(
     std::chrono::steady_clock::time_point deadline,
     std::chrono::steady_clock::time_point now = std::chrono::steady_clock::now()) {

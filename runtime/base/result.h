@@ -19,7 +19,8 @@ enum class ErrorCode {
 };
 
 // One failure. `operation` names the call or check that failed ("mount_setattr"), `sys_errno` is
-// its errno or 0, `detail` says what it was about, `fix` what the reader can do (one line or empty).
+// its errno or 0, `detail` says what it was about, `fix` what the reader can do (one line or
+// empty).
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string stage;
@@ -48,7 +49,9 @@ struct Error {
 struct Unexpected {
   Error error;
 };
-[[nodiscard]] inline Unexpected unexpected(Error error) { return {std::move(error)}; }
+[[nodiscard]] inline Unexpected unexpected(Error error) {
+  return {std::move(error)};
+}
 
 template <typename T>
 class [[nodiscard]] Result {
@@ -99,19 +102,19 @@ class [[nodiscard]] Result<void> {
 }  // namespace sbx
 
 // Returns the error of `expr` from the enclosing function, or goes on. The one control macro here.
-#define SBX_TRY(expr)                                                             \
-  do {                                                                            \
-    if (auto sbx_try_result = (expr); !sbx_try_result) {                          \
-      return ::sbx::unexpected(std::move(sbx_try_result).error());                \
-    }                                                                             \
+#define SBX_TRY(expr)                                              \
+  do {                                                             \
+    if (auto sbx_try_result = (expr); !sbx_try_result) {           \
+      return ::sbx::unexpected(std::move(sbx_try_result).error()); \
+    }                                                              \
   } while (false)
 
 #define SBX_CONCAT_INNER(a, b) a##b
 #define SBX_CONCAT(a, b) SBX_CONCAT_INNER(a, b)
 // `SBX_ASSIGN(auto fd, open_thing());`: the value, or the error returned from here.
-#define SBX_ASSIGN(decl, expr)                                                    \
-  auto SBX_CONCAT(sbx_assign_, __LINE__) = (expr);                                \
-  if (!SBX_CONCAT(sbx_assign_, __LINE__)) {                                       \
+#define SBX_ASSIGN(decl, expr)                                                      \
+  auto SBX_CONCAT(sbx_assign_, __LINE__) = (expr);                                  \
+  if (!SBX_CONCAT(sbx_assign_, __LINE__)) {                                         \
     return ::sbx::unexpected(std::move(SBX_CONCAT(sbx_assign_, __LINE__)).error()); \
-  }                                                                               \
+  }                                                                                 \
   decl = *std::move(SBX_CONCAT(sbx_assign_, __LINE__))

@@ -50,8 +50,8 @@ class CgroupRun {
   // writes "0" while it has one thread, at most kMaxJoinFds, all opened by the driver's own
   // credentials. v2: empty. Borrowed.
   [[nodiscard]] virtual const std::vector<int>& join_fds() const = 0;
-  // v1: how many of join_fds, from the first, init joins itself, so that its CPU time counts in the run
-  // too; the payload inherits those. The others (memory, pids) hold the payload alone.
+  // v1: how many of join_fds, from the first, init joins itself, so that its CPU time counts in the
+  // run too; the payload inherits those. The others (memory, pids) hold the payload alone.
   [[nodiscard]] virtual std::size_t init_join_count() const { return 0; }
 
   // All of them are to be polled (v1 has a second one, a timer, which fires when a kill was

@@ -1,4 +1,5 @@
-// What the steps work on: the mapped plan and the descriptors they hand to each other. Stage: child.
+// What the steps work on: the mapped plan and the descriptors they hand to each other. Stage:
+// child.
 //
 // One Context lives in pid 1; between clone and exec the payload shares it (CLONE_VM), which is how
 // the seccomp listener's number and "the payload failed" get back.
@@ -14,11 +15,11 @@ using plan::Step;
 
 struct Context {
   plan::FlatPlan* plan = nullptr;
-  int root = -1;           // O_PATH, the new root's mount, until the pivot
-  int proc = -1;           // a writable view of /proc, kept from before it became read-only
+  int root = -1;  // O_PATH, the new root's mount, until the pivot
+  int proc = -1;  // a writable view of /proc, kept from before it became read-only
   Word payload_pid = 0;
-  // Written by the payload, in pid 1's memory: the listener in the shared descriptor table, and what
-  // failed once the payload had no descriptor left to say it through.
+  // Written by the payload, in pid 1's memory: the listener in the shared descriptor table, and
+  // what failed once the payload had no descriptor left to say it through.
   volatile int listener = -1;
   volatile int late_error = 0;
   volatile Step late_step = Step::kExec;
@@ -41,8 +42,8 @@ struct StepEntry {
 // Whether a test build makes this step fail (false in the product, whatever the plan says).
 [[nodiscard]] bool injected(const Context& context, Step step);
 
-// One record to the supervisor. Never blocks: the pipe is non-blocking and larger than all the records
-// a run can send.
+// One record to the supervisor. Never blocks: the pipe is non-blocking and larger than all the
+// records a run can send.
 void report(const plan::Record& record);
 
 // init_steps.cc

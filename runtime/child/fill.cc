@@ -1,9 +1,9 @@
-// Filling /code, /input and /work from the supervisor's stream. Stage: child, pid 1 and a short-lived
-// child of it.
+// Filling /code, /input and /work from the supervisor's stream. Stage: child, pid 1 and a
+// short-lived child of it.
 //
-// The bytes must count in the payload's memory limit, and tmpfs pages are charged to the group of the
-// writer's memory owner, so the writer is a process with an address space of its own in the payload's
-// leaf: the one real fork of a run, and only when there is something to fill.
+// The bytes must count in the payload's memory limit, and tmpfs pages are charged to the group of
+// the writer's memory owner, so the writer is a process with an address space of its own in the
+// payload's leaf: the one real fork of a run, and only when there is something to fill.
 #include <asm-generic/errno.h>
 #include <linux/mount.h>
 #include <linux/sched.h>

@@ -50,8 +50,8 @@ Word map_plan(Context& context) {
 }
 
 void resolve_slots(Context& context, Span array, std::uint32_t count) {
-  auto* slots = reinterpret_cast<std::uint64_t*>(reinterpret_cast<char*>(context.plan) +
-                                                 array.offset);
+  auto* slots =
+      reinterpret_cast<std::uint64_t*>(reinterpret_cast<char*>(context.plan) + array.offset);
   for (std::uint32_t i = 0; i < count; ++i) {
     slots[i] += static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(context.plan));
   }
@@ -89,7 +89,9 @@ void* memcpy(void* to, const void* from, std::size_t size) {
   while (size-- > 0) *target++ = *source++;
   return to;
 }
-[[noreturn]] void sbx_init_start() { sbx::child::init_main(); }
+[[noreturn]] void sbx_init_start() {
+  sbx::child::init_main();
+}
 }
 
 // The kernel enters with the stack pointer at argc and no return address.

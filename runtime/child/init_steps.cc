@@ -11,13 +11,19 @@
 namespace sbx::child {
 
 // First: a session of our own means no controlling terminal, whatever the caller's was.
-Word new_session(Context&) { return sys(__NR_setsid); }
+Word new_session(Context&) {
+  return sys(__NR_setsid);
+}
 
 // Before anything that takes time: from here on the spawner's death is ours.
-Word die_with_parent(Context&) { return sys(__NR_prctl, PR_SET_PDEATHSIG, kSigkill, 0, 0, 0); }
+Word die_with_parent(Context&) {
+  return sys(__NR_prctl, PR_SET_PDEATHSIG, kSigkill, 0, 0, 0);
+}
 
 // Before the payload exists: no ptrace, no /proc/1/mem, also where both have the same uid.
-Word not_dumpable(Context&) { return sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0); }
+Word not_dumpable(Context&) {
+  return sys(__NR_prctl, PR_SET_DUMPABLE, 0, 0, 0, 0);
+}
 
 // After PDEATHSIG: a supervisor that died before it is seen here (getppid is always 0 in a new pid
 // namespace). Readable means end of file; nothing is ever written to the lifeline.
@@ -45,8 +51,8 @@ Word set_hostname(Context& context) {
 }
 
 // Offsets can be written only before a process enters the namespace, and only through unshare. The
-// payload enters it at exec: uptime starts near 0. Planned from Linux 6.3 on, since kernels before it
-// refuse a clone with shared memory after this.
+// payload enters it at exec: uptime starts near 0. Planned from Linux 6.3 on, since kernels before
+// it refuse a clone with shared memory after this.
 Word new_time_namespace(Context& context) {
   if (const Word result = sys(__NR_unshare, CLONE_NEWTIME); result < 0) return result;
   const int fd = static_cast<int>(
@@ -66,7 +72,8 @@ Word block_signals(Context&) {
 }
 
 // Shares memory (no page table to copy) and the descriptor table (the seccomp listener appears in
-// ours); init is stopped until the payload has exec'ed or died. Straight into its cgroup leaf on v2.
+// ours); init is stopped until the payload has exec'ed or died. Straight into its cgroup leaf on
+// v2.
 Word start_payload(Context& context) {
   CloneArgs args;
   args.flags = CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_CLEAR_SIGHAND;
@@ -88,10 +95,10 @@ Word start_payload(Context& context) {
   return 0;
 }
 
-// After the payload's exec: init needs nothing more than to wait, answer, report, and kill what makes a
-// hostile call. CAP_KILL (in the outer namespace) is for that: the payload has another uid, and init sees
-// no process beyond its own pid namespace. The payload's changes of uid marked our shared memory
-// dumpable, hence "again".
+// After the payload's exec: init needs nothing more than to wait, answer, report, and kill what
+// makes a hostile call. CAP_KILL (in the outer namespace) is for that: the payload has another uid,
+// and init sees no process beyond its own pid namespace. The payload's changes of uid marked our
+// shared memory dumpable, hence "again".
 Word drop_init(Context&) {
   for (int capability = 0; capability <= kLastCapability; ++capability) {
     const Word result = sys(__NR_prctl, PR_CAPBSET_DROP, capability, 0, 0, 0);

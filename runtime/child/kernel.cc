@@ -18,8 +18,8 @@ alignas(64) char payload_stack[kPayloadStack];
 Word clone_on_stack(CloneArgs& args, int (*entry)(void*), void* argument) {
   args.stack = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(payload_stack));
   args.stack_size = kPayloadStack;
-  // The child starts behind the call with an empty stack, so the code that runs in it can use nothing
-  // of this frame: it calls `entry` from registers, and `entry` does not return.
+  // The child starts behind the call with an empty stack, so the code that runs in it can use
+  // nothing of this frame: it calls `entry` from registers, and `entry` does not return.
 #if defined(__x86_64__)
   register auto call __asm__("r12") = entry;
   register auto value __asm__("r13") = argument;

@@ -56,7 +56,8 @@ struct CloneArgs {
 };
 
 // clone3(2) with CLONE_VM: the child runs `entry` on a stack of its own, never returns, and shares
-// everything else. Returns the pid or -errno. Not reentrant (one static stack): pid 1 has one payload.
+// everything else. Returns the pid or -errno. Not reentrant (one static stack): pid 1 has one
+// payload.
 Word clone_on_stack(CloneArgs& args, int (*entry)(void*), void* argument);
 
 // capset(2) to the set `kept` (bit n: capability n, below 32), permitted and effective; nothing

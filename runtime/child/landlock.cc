@@ -1,5 +1,5 @@
-// Landlock: a second layer under the mounts. The payload may write only beneath its tmpfs mounts, and
-// to the device nodes. Stage: child, payload. Optional: Linux 5.13, not in every kernel.
+// Landlock: a second layer under the mounts. The payload may write only beneath its tmpfs mounts,
+// and to the device nodes. Stage: child, payload. Optional: Linux 5.13, not in every kernel.
 #include <asm-generic/errno.h>
 #include <linux/landlock.h>
 
@@ -28,8 +28,7 @@ Word allow_beneath(int ruleset, const char* path, std::uint64_t rights) {
   PathRule rule{rights, static_cast<std::int32_t>(
                             sys(__NR_openat, kAtFdcwd, path, kOpenPath | kOpenCloexec, 0))};
   if (rule.parent_fd < 0) return rule.parent_fd;
-  const Word result =
-      sys(__NR_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
+  const Word result = sys(__NR_landlock_add_rule, ruleset, LANDLOCK_RULE_PATH_BENEATH, &rule, 0);
   close_fd(rule.parent_fd);
   return result;
 }
@@ -39,7 +38,8 @@ Word allow_writable(Context& context, int ruleset, std::uint64_t rights) {
     const Word result = allow_beneath(ruleset, context.text(context.plan->writable[i]), rights);
     if (result < 0) return result;
   }
-  // Device nodes: writing and truncating (open(…, O_TRUNC) of /dev/null), nothing that makes a name.
+  // Device nodes: writing and truncating (open(…, O_TRUNC) of /dev/null), nothing that makes a
+  // name.
   return allow_beneath(ruleset, "/dev", rights & (LANDLOCK_ACCESS_FS_WRITE_FILE | kTruncate));
 }
 

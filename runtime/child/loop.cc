@@ -1,5 +1,6 @@
-// Pid 1 after the payload's start: reaps, answers seccomp notifications, and ends when the payload ends
-// or the lifeline closes. Its own exit kills whatever is left in the pid namespace. Stage: child.
+// Pid 1 after the payload's start: reaps, answers seccomp notifications, and ends when the payload
+// ends or the lifeline closes. Its own exit kills whatever is left in the pid namespace. Stage:
+// child.
 //
 // SECURITY: the only data from the payload that init looks at are notified calls, and of those the
 // number and the architecture alone; no argument is followed, so nothing can change under it.
@@ -75,16 +76,16 @@ bool take_call(const Context& context, seccomp_notif*& request, unsigned char* b
 }
 
 [[noreturn]] void end_for(const SeenCall& hostile) {
-  // First, and in this order: our exit closes the listener before the kernel kills the namespace, and a
-  // call without a listener returns to its caller, which could go on for a moment.
+  // First, and in this order: our exit closes the listener before the kernel kills the namespace,
+  // and a call without a listener returns to its caller, which could go on for a moment.
   (void)sys(__NR_kill, -1, kSigkill);  // ESRCH: the caller died by itself meanwhile
   report_totals();
   report_call(plan::RecordKind::kHostile, hostile);
   exit_now(0);
 }
 
-// The payload has ended, and others may have calls waiting: evidence, and never to be answered now. Each
-// process has at most one call that waits, and none of those taken here goes on, so this ends.
+// The payload has ended, and others may have calls waiting: evidence, and never to be answered now.
+// Each process has at most one call that waits, and none of those taken here goes on, so this ends.
 void drain_calls(const Context& context) {
   alignas(8) unsigned char buffer[kNotificationSize];
   for (;;) {
@@ -157,11 +158,11 @@ void close_unneeded(const Context& context) {
 void serve(Context& context) {
   close_unneeded(context);
   const std::uint64_t child_ended = std::uint64_t{1} << (kSigchld - 1);
-  const int signals = static_cast<int>(sys(__NR_signalfd4, -1, &child_ended, sizeof child_ended,
-                                           kOpenCloexec | kOpenNonblock));
+  const int signals = static_cast<int>(
+      sys(__NR_signalfd4, -1, &child_ended, sizeof child_ended, kOpenCloexec | kOpenNonblock));
   if (signals < 0) exit_now(1);
-  PollFd fds[] = {{plan::kSlotLifeline, kPollIn, 0}, {signals, kPollIn, 0},
-                  {context.listener, kPollIn, 0}};
+  PollFd fds[] = {
+      {plan::kSlotLifeline, kPollIn, 0}, {signals, kPollIn, 0}, {context.listener, kPollIn, 0}};
   int payload_status = 0;
   // A payload that ended before the signalfd existed left its SIGCHLD pending: it is read below.
   for (;;) {
@@ -170,8 +171,10 @@ void serve(Context& context) {
     if (ready < 0) exit_now(1);
     if (fds[0].revents != 0) exit_now(0);
     // Before the reaping; what else is waiting when the payload ends is taken by finish().
-    if ((fds[2].revents & kPollIn) != 0) answer(context);
-    else if (fds[2].revents != 0) fds[2].fd = -1;  // POLLHUP: nobody is left under the filter
+    if ((fds[2].revents & kPollIn) != 0)
+      answer(context);
+    else if (fds[2].revents != 0)
+      fds[2].fd = -1;  // POLLHUP: nobody is left under the filter
     if (fds[1].revents != 0) {
       unsigned char information[128];
       (void)sys(__NR_read, signals, information, sizeof information);

@@ -1,4 +1,5 @@
-// Steps of pid 1 that mount into the root: sized tmpfs, /dev, /proc and its masks. In walking order.
+// Steps of pid 1 that mount into the root: sized tmpfs, /dev, /proc and its masks. In walking
+// order.
 #include <asm-generic/errno.h>
 #include <linux/mount.h>
 
@@ -32,8 +33,8 @@ Word mount_one_tmpfs(Context& context, const plan::FlatTmpfs& tmpfs) {
 
 Word add_device(Context& context, int dev, const plan::FlatBind& device) {
   const char* name = context.text(device.target);
-  const int made = static_cast<int>(
-      open_beneath(dev, name, kOpenCreate | kOpenExclusive | kOpenReadOnly, 0666));
+  const int made =
+      static_cast<int>(open_beneath(dev, name, kOpenCreate | kOpenExclusive | kOpenReadOnly, 0666));
   if (made < 0) return made;
   close_fd(made);
   const int node = static_cast<int>(clone_mount(kAtFdcwd, context.text(device.source), false));
@@ -65,8 +66,8 @@ Word add_device_links(int dev) {
 }
 
 Word mask_with_file(const char* path, const char* source) {
-  const int target = static_cast<int>(sys(__NR_openat, kAtFdcwd, path,
-                                          kOpenPath | kOpenNofollow | kOpenCloexec, 0));
+  const int target = static_cast<int>(
+      sys(__NR_openat, kAtFdcwd, path, kOpenPath | kOpenNofollow | kOpenCloexec, 0));
   if (target < 0) return target == -ENOENT ? 0 : target;  // this kernel does not have the file
   const int mask = static_cast<int>(clone_mount(kAtFdcwd, source, false));
   // Read-only: where payload and init share their uid, only this keeps the mask's file as it is.
@@ -77,16 +78,16 @@ Word mask_with_file(const char* path, const char* source) {
   return result;
 }
 
-// The first masked directory gets an empty tmpfs, the others clones of it: a superblock costs more than a
-// mount, at its end too.
+// The first masked directory gets an empty tmpfs, the others clones of it: a superblock costs more
+// than a mount, at its end too.
 Word mask_with_directory(const char* path, const char** empty_at) {
-  const int target = static_cast<int>(sys(__NR_openat, kAtFdcwd, path,
-                                          kOpenPath | kOpenNofollow | kOpenCloexec, 0));
+  const int target = static_cast<int>(
+      sys(__NR_openat, kAtFdcwd, path, kOpenPath | kOpenNofollow | kOpenCloexec, 0));
   if (target < 0) return target == -ENOENT ? 0 : target;
-  const int empty = static_cast<int>(
-      *empty_at != nullptr
-          ? clone_mount(kAtFdcwd, *empty_at, false)
-          : make_tmpfs("4k", "2", "0555", nullptr, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC));
+  const int empty =
+      static_cast<int>(*empty_at != nullptr ? clone_mount(kAtFdcwd, *empty_at, false)
+                                            : make_tmpfs("4k", "2", "0555", nullptr,
+                                                         MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC));
   const Word result = empty < 0 ? empty : attach_mount(empty, target);
   if (empty >= 0) close_fd(empty);
   close_fd(target);
@@ -118,9 +119,9 @@ Word mount_tmpfs(Context& context) {
   return 0;
 }
 
-// While the host's nodes still have paths. Device nodes cannot be made in a user namespace; these are
-// binds of the host's, on a tmpfs that becomes read-only with the inputs, once the masks are made. /dev/shm
-// is a mount of its own.
+// While the host's nodes still have paths. Device nodes cannot be made in a user namespace; these
+// are binds of the host's, on a tmpfs that becomes read-only with the inputs, once the masks are
+// made. /dev/shm is a mount of its own.
 Word make_devices(Context& context) {
   const int dev = static_cast<int>(make_tmpfs("64k", "32", "0755", nullptr, MOUNT_ATTR_NOEXEC));
   if (dev < 0) return dev;
@@ -155,8 +156,8 @@ Word mount_proc(Context& context) {
   return result;
 }
 
-// After the pivot. The writable view goes to the payload's own steps (id maps) and to init's facts; it
-// is a clone outside any path, closed before exec.
+// After the pivot. The writable view goes to the payload's own steps (id maps) and to init's facts;
+// it is a clone outside any path, closed before exec.
 Word make_proc_read_only(Context& context) {
   const int view = static_cast<int>(clone_mount(kAtFdcwd, "/proc", false));
   if (view < 0) return view;
@@ -177,9 +178,15 @@ Word mask_proc(Context& context) {
     const char* path = context.text(mask.path);
     Word result = 0;
     switch (mask.kind) {
-      case plan::MaskKind::kFile: result = mask_with_file(path, "/dev/null"); break;
-      case plan::MaskKind::kDirectory: result = mask_with_directory(path, &empty_at); break;
-      case plan::MaskKind::kContent: result = mask_with_content(context, mask); break;
+      case plan::MaskKind::kFile:
+        result = mask_with_file(path, "/dev/null");
+        break;
+      case plan::MaskKind::kDirectory:
+        result = mask_with_directory(path, &empty_at);
+        break;
+      case plan::MaskKind::kContent:
+        result = mask_with_content(context, mask);
+        break;
     }
     if (result < 0) return result;
   }

@@ -1,9 +1,9 @@
 // Steps of the payload between its clone and its exec. Every one says why it stands where it does;
 // docs/child-setup.md has the list with the kernel's rules.
 //
-// SECURITY: runs in pid 1's memory (CLONE_VM) while pid 1 is stopped. Nothing here may write to shared
-// memory but the words of Context that are meant for it, and dumpable belongs to that memory: init clears
-// it again afterwards.
+// SECURITY: runs in pid 1's memory (CLONE_VM) while pid 1 is stopped. Nothing here may write to
+// shared memory but the words of Context that are meant for it, and dumpable belongs to that
+// memory: init clears it again afterwards.
 #include <asm-generic/errno.h>
 #include <linux/close_range.h>
 #include <linux/filter.h>
@@ -19,7 +19,8 @@ namespace sbx::child {
 
 constexpr std::uint64_t kCgroupMagic = 0x27e0eb;
 constexpr std::uint64_t kProcMagic = 0x9fa0;
-constexpr Word kNestedId = 65534;  // the payload's uid in its own namespace, and in no other of ours
+constexpr Word kNestedId =
+    65534;  // the payload's uid in its own namespace, and in no other of ours
 
 namespace {
 
@@ -35,12 +36,14 @@ Word join_cgroups(std::uint32_t first, std::uint32_t end) {
 
 }  // namespace
 
-// Init's first step: what it spends on the payload's behalf (set-up, answering denied calls) counts in
-// the run's CPU limit. On v2 its leaf is below the group that has the limit.
-Word join_cpu_cgroups(Context& context) { return join_cgroups(0, context.plan->init_join_count); }
+// Init's first step: what it spends on the payload's behalf (set-up, answering denied calls) counts
+// in the run's CPU limit. On v2 its leaf is below the group that has the limit.
+Word join_cpu_cgroups(Context& context) {
+  return join_cgroups(0, context.plan->init_join_count);
+}
 
-// The payload's first step, while the uid is still the one that opened the files: cgroup v1 checks the
-// opener. On v2 the clone has put us into the leaf already.
+// The payload's first step, while the uid is still the one that opened the files: cgroup v1 checks
+// the opener. On v2 the clone has put us into the leaf already.
 Word join_payload_cgroups(Context& context) {
   return join_cgroups(context.plan->init_join_count, context.plan->join_count);
 }
@@ -48,8 +51,8 @@ Word join_payload_cgroups(Context& context) {
 namespace {
 
 Word write_proc(Context& context, const char* path, const char* bytes, std::size_t size) {
-  const int fd = static_cast<int>(
-      sys(__NR_openat, context.proc, path, kOpenWriteOnly | kOpenCloexec, 0));
+  const int fd =
+      static_cast<int>(sys(__NR_openat, context.proc, path, kOpenWriteOnly | kOpenCloexec, 0));
   if (fd < 0) return fd;
   const Word result =
       on_filesystem(fd, kProcMagic) ? write_checked(fd, bytes, size) : Word{-EOPNOTSUPP};
@@ -58,7 +61,9 @@ Word write_proc(Context& context, const char* path, const char* bytes, std::size
 }
 
 // Only now: before the leaf was joined, /proc/self/cgroup would show it as "/../payload".
-Word new_cgroup_namespace(Context&) { return sys(__NR_unshare, CLONE_NEWCGROUP); }
+Word new_cgroup_namespace(Context&) {
+  return sys(__NR_unshare, CLONE_NEWCGROUP);
+}
 
 // While still uid 0 of the outer namespace. A user with one id may not (setgroups is denied there).
 Word clear_groups(Context& context) {
@@ -79,7 +84,9 @@ Word take_identity(Context& context) {
 }
 
 // The nested namespace owns nothing: no mount, no hostname, no net namespace is subject to it.
-Word new_user_namespace(Context&) { return sys(__NR_unshare, CLONE_NEWUSER); }
+Word new_user_namespace(Context&) {
+  return sys(__NR_unshare, CLONE_NEWUSER);
+}
 
 // By itself: mapping one's own single id needs no privilege and no other process, so no pid can be
 // mixed up with another.
@@ -92,9 +99,9 @@ Word write_id_maps(Context& context) {
   return result;
 }
 
-// While root in the nested namespace: the sysctl is per user namespace, that of its opener. A second
-// layer under seccomp's unshare and clone rules. Only there: where the nested one is allowed to be
-// missing, this would forbid the spawner's every later run its own.
+// While root in the nested namespace: the sysctl is per user namespace, that of its opener. A
+// second layer under seccomp's unshare and clone rules. Only there: where the nested one is allowed
+// to be missing, this would forbid the spawner's every later run its own.
 Word forbid_user_namespaces(Context& context) {
   if (sys(__NR_getuid) != kNestedId) return -EPERM;
   return write_proc(context, "sys/user/max_user_namespaces", "0", 1);
@@ -124,7 +131,9 @@ Word drop_bounding_set(Context&) {
   return 0;
 }
 
-Word drop_own_capabilities(Context&) { return keep_capabilities(0); }
+Word drop_own_capabilities(Context&) {
+  return keep_capabilities(0);
+}
 
 Word set_rlimits(Context& context) {
   for (std::uint32_t i = 0; i < context.plan->rlimit_count; ++i) {
@@ -137,16 +146,18 @@ Word set_rlimits(Context& context) {
 }
 
 // Before Landlock and seccomp, which ask for it; set-user-id programs give nothing from here on.
-Word set_no_new_privs(Context&) { return sys(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); }
+Word set_no_new_privs(Context&) {
+  return sys(__NR_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
 
 Word empty_signal_mask(Context&) {
   const std::uint64_t none = 0;
   return sys(__NR_rt_sigprocmask, 2 /* SIG_SETMASK */, &none, nullptr, sizeof none);
 }
 
-// Last but two: the filter would stop the steps above. The listener's number goes to init through the
-// shared memory and the shared descriptor table. WAIT_KILLABLE_RECV (5.19): a caller whose call init
-// has taken can only be killed, so an answer always finds its call.
+// Last but two: the filter would stop the steps above. The listener's number goes to init through
+// the shared memory and the shared descriptor table. WAIT_KILLABLE_RECV (5.19): a caller whose call
+// init has taken can only be killed, so an answer always finds its call.
 Word install_seccomp(Context& context) {
   struct {
     unsigned short length;
@@ -198,7 +209,8 @@ constexpr StepEntry kSteps[] = {
     {Step::kSignalMask, empty_signal_mask},
 };
 
-// Behind the filter a report can still be written (write(2) is allowed) until the descriptors close.
+// Behind the filter a report can still be written (write(2) is allowed) until the descriptors
+// close.
 constexpr StepEntry kFilterStep[] = {{Step::kSeccomp, install_seccomp}};
 
 // With the descriptors gone, what fails is told through init's memory.
@@ -217,8 +229,7 @@ int run_payload(void* shared) {
   report(record);
   if (!walk(context, kFilterStep, 1)) exit_now(127);
   for (const StepEntry& entry : kLateSteps) {
-    const Word result =
-        injected(context, entry.step) ? Word{-ENOTRECOVERABLE} : entry.run(context);
+    const Word result = injected(context, entry.step) ? Word{-ENOTRECOVERABLE} : entry.run(context);
     if (result >= 0) continue;
     context.late_step = entry.step;
     context.late_error = static_cast<int>(-result);

@@ -1,7 +1,8 @@
 // Steps of pid 1 that build the root: what the payload will see as "/". In walking order.
 //
-// SECURITY: every path below the root is resolved with openat2 beneath the root's descriptor, without
-// following links: an image whose dev or proc is a symlink is refused, never followed (CVE-2025-31133).
+// SECURITY: every path below the root is resolved with openat2 beneath the root's descriptor,
+// without following links: an image whose dev or proc is a symlink is refused, never followed
+// (CVE-2025-31133).
 #include <asm-generic/errno.h>
 #include <linux/mount.h>
 
@@ -11,8 +12,7 @@
 namespace sbx::child {
 namespace {
 
-constexpr std::uint64_t kRootAttributes =
-    MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+constexpr std::uint64_t kRootAttributes = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
 
 Word empty_file_beneath(int directory, const char* path, std::uint32_t mode) {
   return open_beneath(directory, path, kOpenCreate | kOpenExclusive | kOpenWriteOnly, mode);
@@ -67,12 +67,10 @@ Word bind_one(Context& context, const plan::FlatBind& bind) {
 }
 
 Word write_new_file(Context& context, const plan::FlatFile& file) {
-  const int fd =
-      static_cast<int>(empty_file_beneath(context.root, context.text(file.path), 0444));
+  const int fd = static_cast<int>(empty_file_beneath(context.root, context.text(file.path), 0444));
   if (fd < 0) return fd;
-  const Word result = file.content.size == 0
-                          ? 0
-                          : write_checked(fd, context.text(file.content), file.content.size);
+  const Word result =
+      file.content.size == 0 ? 0 : write_checked(fd, context.text(file.content), file.content.size);
   close_fd(fd);
   return result;
 }
@@ -110,8 +108,8 @@ Word bind_host_files(Context& context) {
   return set_mount_attributes(context.root, kRootAttributes, false);
 }
 
-// After everything that needs a host path; proc is already mounted, because a user may mount it only
-// while a fully visible one is left in the mount namespace (else fsmount(2) gives EPERM).
+// After everything that needs a host path; proc is already mounted, because a user may mount it
+// only while a fully visible one is left in the mount namespace (else fsmount(2) gives EPERM).
 Word pivot(Context& context) {
   if (const Word result = sys(__NR_fchdir, context.root); result < 0) return result;
   if (const Word result = sys(__NR_pivot_root, ".", "."); result < 0) return result;

@@ -46,11 +46,21 @@ inline Word raw_syscall(Word nr, Word a = 0, Word b = 0, Word c = 0, Word d = 0,
 #endif
 }
 
-inline Word word(const void* pointer) { return reinterpret_cast<Word>(pointer); }
-inline Word word(std::uint64_t value) { return static_cast<Word>(value); }
-inline Word word(std::uint32_t value) { return static_cast<Word>(value); }
-inline Word word(int value) { return value; }
-inline Word word(Word value) { return value; }
+inline Word word(const void* pointer) {
+  return reinterpret_cast<Word>(pointer);
+}
+inline Word word(std::uint64_t value) {
+  return static_cast<Word>(value);
+}
+inline Word word(std::uint32_t value) {
+  return static_cast<Word>(value);
+}
+inline Word word(int value) {
+  return value;
+}
+inline Word word(Word value) {
+  return value;
+}
 
 template <typename... Args>
 inline Word sys(Word nr, Args... args) {
@@ -63,7 +73,9 @@ inline std::size_t text_size(const char* text) {
   return size;
 }
 
-inline void close_fd(int fd) { (void)sys(__NR_close, fd); }
+inline void close_fd(int fd) {
+  (void)sys(__NR_close, fd);
+}
 
 [[noreturn]] inline void exit_now(int code) {
   for (;;) (void)sys(__NR_exit_group, code);

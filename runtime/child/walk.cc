@@ -22,7 +22,8 @@ bool walk(Context& context, const StepEntry* steps, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const plan::StepMask bit = plan::step_bit(steps[i].step);
     if ((context.plan->skip & bit) != 0) continue;
-    const Word result = injected(context, steps[i].step) ? Word{-ENOTRECOVERABLE} : steps[i].run(context);
+    const Word result =
+        injected(context, steps[i].step) ? Word{-ENOTRECOVERABLE} : steps[i].run(context);
     if (result >= 0) continue;
     const bool passed_over = (context.plan->may_fail & bit) != 0;
     plan::Record record;

@@ -146,8 +146,9 @@ Check check_ids(Host& host, const policy::RuntimeConfig& config) {
   const std::uint32_t count = facts.id_count - 1;  // without his own
   const Act act = host.map_ids({facts.sub_uid, count}, {facts.sub_gid, count});
   if (act.ok()) return ok("subordinate_ids", false, fmt::format("{} of them", count));
-  return unmappable_ids(act, "make newuidmap and newgidmap setuid root again, or remove the "
-                             "caller's lines from /etc/subuid and /etc/subgid");
+  return unmappable_ids(act,
+                        "make newuidmap and newgidmap setuid root again, or remove the "
+                        "caller's lines from /etc/subuid and /etc/subgid");
 }
 
 Check check_cgroup(Host& host, const policy::RuntimeConfig& config) {

@@ -169,8 +169,7 @@ void print_lines(const Lines& lines, bool new_line) {
   std::string text;
   if (new_line && !lines.empty()) text += '\n';
   for (const std::string& line : lines) text += "sbx-run: " + line + "\n";
-  if (!text.empty())
-    (void)write_out(STDERR_FILENO, text);  // nowhere left to say that it failed
+  if (!text.empty()) (void)write_out(STDERR_FILENO, text);  // nowhere left to say that it failed
 }
 
 }  // namespace sbx::cli

@@ -1,10 +1,10 @@
 #include "runtime/collect/notes.h"
 
-#include <signal.h>
-#include <sys/wait.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <regex.h>
+#include <signal.h>
+#include <sys/wait.h>
 
 #include <algorithm>
 #include <chrono>
@@ -139,9 +139,10 @@ void Notes::add_storage() {
   const int status = ending_.payload_wait_status.value_or(0);
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGXFSZ) {
     add("disk_full",
-        fmt::format("The program was ended by SIGXFSZ: a file grew over the fsize limit of {}; write "
-                    "smaller files or raise fsize in a profile.",
-                    policy::size_text(context_.limits.fsize)),
+        fmt::format(
+            "The program was ended by SIGXFSZ: a file grew over the fsize limit of {}; write "
+            "smaller files or raise fsize in a profile.",
+            policy::size_text(context_.limits.fsize)),
         kProgram);
   }
   for (const supervise::StorageState& storage : ending_.storage) {

@@ -10,28 +10,49 @@ constexpr std::uint64_t kCodeSlack = 16 * kPage;
 std::vector<TmpfsMount> tmpfs_mounts(const policy::Limits& limits, bool has_code, bool has_inputs,
                                      std::uint64_t code_size) {
   std::vector<TmpfsMount> mounts;
-  mounts.push_back({.target = "/tmp", .size = limits.tmp, .inodes = limits.tmp_inodes,
-                    .mode = "1777", .payload_owns = true, .limit = "tmp"});
-  mounts.push_back({.target = "/output", .size = limits.output, .inodes = limits.output_inodes,
-                    .mode = "0755", .payload_owns = true, .collected = true, .limit = "output"});
-  mounts.push_back({.target = "/work", .size = limits.work, .inodes = limits.work_inodes,
-                    .mode = "0755", .payload_owns = true, .limit = "work"});
+  mounts.push_back({.target = "/tmp",
+                    .size = limits.tmp,
+                    .inodes = limits.tmp_inodes,
+                    .mode = "1777",
+                    .payload_owns = true,
+                    .limit = "tmp"});
+  mounts.push_back({.target = "/output",
+                    .size = limits.output,
+                    .inodes = limits.output_inodes,
+                    .mode = "0755",
+                    .payload_owns = true,
+                    .collected = true,
+                    .limit = "output"});
+  mounts.push_back({.target = "/work",
+                    .size = limits.work,
+                    .inodes = limits.work_inodes,
+                    .mode = "0755",
+                    .payload_owns = true,
+                    .limit = "work"});
   // Without anything to put there, the root's own empty, read-only directory serves.
   if (has_code) {
-    mounts.push_back({.target = "/code", .size = code_size + kCodeSlack, .inodes = 8,
-                      .mode = "0755", .read_only = true, .limit = {}});
+    mounts.push_back({.target = "/code",
+                      .size = code_size + kCodeSlack,
+                      .inodes = 8,
+                      .mode = "0755",
+                      .read_only = true,
+                      .limit = {}});
   }
   if (has_inputs) {
-    mounts.push_back({.target = "/input", .size = limits.input, .inodes = limits.input_inodes,
-                      .mode = "0755", .read_only = true, .limit = {}});
+    mounts.push_back({.target = "/input",
+                      .size = limits.input,
+                      .inodes = limits.input_inodes,
+                      .mode = "0755",
+                      .read_only = true,
+                      .limit = {}});
   }
   return mounts;
 }
 
-// Handles on the whole machine, and what tells which machine it is or what it and others do on it. Each
-// costs every run some 25 µs, so figures that programs ask for and that say little more than how large
-// and how busy the host is stay (loadavg, meminfo, cpuinfo, uptime, version: SECURITY.md). All of /proc
-// is read-only. What this kernel does not have is passed over.
+// Handles on the whole machine, and what tells which machine it is or what it and others do on it.
+// Each costs every run some 25 µs, so figures that programs ask for and that say little more than
+// how large and how busy the host is stay (loadavg, meminfo, cpuinfo, uptime, version:
+// SECURITY.md). All of /proc is read-only. What this kernel does not have is passed over.
 std::vector<Mask> proc_masks(std::uint32_t visible_cpus) {
   std::vector<Mask> masks;
   for (const char* file :
@@ -42,9 +63,8 @@ std::vector<Mask> proc_masks(std::uint32_t visible_cpus) {
         "/proc/sys/kernel/random/boot_id"}) {
     masks.push_back({.path = file, .kind = MaskKind::kFile, .content = {}});
   }
-  for (const char* directory :
-       {"/proc/acpi", "/proc/bus", "/proc/irq", "/proc/fs", "/proc/scsi", "/proc/driver",
-        "/proc/pressure"}) {
+  for (const char* directory : {"/proc/acpi", "/proc/bus", "/proc/irq", "/proc/fs", "/proc/scsi",
+                                "/proc/driver", "/proc/pressure"}) {
     masks.push_back({.path = directory, .kind = MaskKind::kDirectory, .content = {}});
   }
   // What libc and libuv count CPUs by: as many as the run may use, and nothing of the host's load.
@@ -57,10 +77,21 @@ std::vector<Mask> proc_masks(std::uint32_t visible_cpus) {
 }
 
 void plan_host_root(Plan& plan) {
-  plan.directories = {"dev", "proc", "tmp", "code", "input", "output", "work", "etc", "usr",
-                      "etc/ssl", "var", "var/cache", "var/cache/fontconfig"};
-  plan.symlinks = {{"bin", "usr/bin"}, {"sbin", "usr/sbin"}, {"lib", "usr/lib"},
-                   {"lib64", "usr/lib64"}};
+  plan.directories = {"dev",
+                      "proc",
+                      "tmp",
+                      "code",
+                      "input",
+                      "output",
+                      "work",
+                      "etc",
+                      "usr",
+                      "etc/ssl",
+                      "var",
+                      "var/cache",
+                      "var/cache/fontconfig"};
+  plan.symlinks = {
+      {"bin", "usr/bin"}, {"sbin", "usr/sbin"}, {"lib", "usr/lib"}, {"lib64", "usr/lib64"}};
   plan.files = {
       {"etc/passwd", "root:x:0:0:root:/:/bin/false\nsandbox:x:65534:65534:sandbox:/work:/bin/sh\n"},
       {"etc/group", "root:x:0:\nsandbox:x:65534:\n"},
@@ -68,14 +99,15 @@ void plan_host_root(Plan& plan) {
       {"etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files\n"},
   };
   plan.binds.push_back({.source = "/usr", .target = "usr", .directory = true});
-  for (const char* directory :
-       {"etc/alternatives", "etc/fonts", "etc/ssl/certs", "etc/ld.so.conf.d",
-        "var/cache/fontconfig"}) {
-    plan.binds.push_back({.source = std::string("/") + directory, .target = directory,
-                          .directory = true, .optional = true});
+  for (const char* directory : {"etc/alternatives", "etc/fonts", "etc/ssl/certs",
+                                "etc/ld.so.conf.d", "var/cache/fontconfig"}) {
+    plan.binds.push_back({.source = std::string("/") + directory,
+                          .target = directory,
+                          .directory = true,
+                          .optional = true});
   }
-  for (const char* file : {"etc/ld.so.cache", "etc/ld.so.conf", "etc/localtime",
-                           "etc/matplotlibrc"}) {
+  for (const char* file :
+       {"etc/ld.so.cache", "etc/ld.so.conf", "etc/localtime", "etc/matplotlibrc"}) {
     plan.binds.push_back({.source = std::string("/") + file, .target = file, .optional = true});
   }
 }
@@ -86,11 +118,17 @@ void plan_filesystem(Plan& plan, bool has_code, bool has_inputs) {
   const policy::Limits& limits = plan.policy.limits;
   std::uint64_t code_size = 0;
   for (const FillEntry& entry : plan.fill) {
-    if (has_code && entry.tmpfs == kCodeMount) code_size += (entry.content.size() + kPage - 1) / kPage * kPage;
+    if (has_code && entry.tmpfs == kCodeMount)
+      code_size += (entry.content.size() + kPage - 1) / kPage * kPage;
   }
   plan.tmpfs = tmpfs_mounts(limits, has_code, has_inputs, code_size);
-  plan.shm = {.target = "/dev/shm", .size = limits.shm, .inodes = limits.shm_inodes, .mode = "1777",
-              .payload_owns = true, .noexec = true, .limit = "shm"};
+  plan.shm = {.target = "/dev/shm",
+              .size = limits.shm,
+              .inodes = limits.shm_inodes,
+              .mode = "1777",
+              .payload_owns = true,
+              .noexec = true,
+              .limit = "shm"};
   plan.devices = {"null", "zero", "full", "random", "urandom"};
   plan.masks = proc_masks(plan.visible_cpus);
   for (const TmpfsMount& mount : plan.tmpfs) {

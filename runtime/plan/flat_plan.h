@@ -37,12 +37,12 @@ struct Span {
 };
 
 struct FlatTmpfs {
-  Span target;  // relative to the new root, no leading '/'
+  Span target;                   // relative to the new root, no leading '/'
   Span size, inodes, mode, uid;  // decimal text for fsconfig(2); an empty uid keeps the mounter's
   std::uint32_t passed = 0;      // 1: take kSlotOutput instead of making one
   std::uint32_t noexec = 0;
-  std::uint32_t read_only = 0;   // after filling
-  Span limit;                    // "tmp", "output", …: reported with statfs at the end, or empty
+  std::uint32_t read_only = 0;  // after filling
+  Span limit;                   // "tmp", "output", …: reported with statfs at the end, or empty
 };
 
 // A file or directory of the host's, bound read-only (rootfs = host; devices).
@@ -90,12 +90,12 @@ inline constexpr std::uint16_t kHostileAction = 0xffff;
 struct FlatPlan {
   std::uint32_t magic = kPlanMagic;
   std::uint32_t total_size = 0;
-  StepMask skip = 0;       // steps not to walk at all (a layer turned off or not there)
-  StepMask may_fail = 0;   // steps whose failure is reported as information, and passed over
-  StepMask inject = 0;     // test builds only: steps that fail with ENOTRECOVERABLE
+  StepMask skip = 0;      // steps not to walk at all (a layer turned off or not there)
+  StepMask may_fail = 0;  // steps whose failure is reported as information, and passed over
+  StepMask inject = 0;    // test builds only: steps that fail with ENOTRECOVERABLE
 
   Span hostname;
-  Span rootfs;               // absolute path of the image's tree; empty: a tmpfs built from host binds
+  Span rootfs;  // absolute path of the image's tree; empty: a tmpfs built from host binds
   FlatTmpfs tmpfs[kMaxTmpfs];
   std::uint32_t tmpfs_count = 0;
   std::uint32_t padding = 0;
@@ -147,8 +147,8 @@ static_assert(std::is_trivially_destructible_v<FlatPlan>);
 static_assert(std::is_trivially_copyable_v<FlatPlan>);
 static_assert(std::is_standard_layout_v<FlatPlan>);
 
-// Contents for /code, /input and /work, streamed through kSlotFill: a header, the path, the bytes, …,
-// and a last header of kind kEnd. EOF before it is a failure.
+// Contents for /code, /input and /work, streamed through kSlotFill: a header, the path, the bytes,
+// …, and a last header of kind kEnd. EOF before it is a failure.
 enum class FillKind : std::uint32_t { kEnd, kDirectory, kFile };
 struct FillHeader {
   FillKind kind = FillKind::kEnd;
@@ -161,7 +161,12 @@ inline constexpr std::uint32_t kMaxFillPath = 1024;
 
 // What init and the payload tell the supervisor: 32 bytes, one write each.
 enum class RecordKind : std::uint32_t {
-  kStepFailed = 1, kAboutToExec = 2, kDenied = 3, kHostile = 4, kEnded = 5, kInformation = 6,
+  kStepFailed = 1,
+  kAboutToExec = 2,
+  kDenied = 3,
+  kHostile = 4,
+  kEnded = 5,
+  kInformation = 6,
 };
 struct Record {
   RecordKind kind{};
@@ -173,8 +178,9 @@ struct Record {
   std::uint64_t count = 0;
 };
 static_assert(sizeof(Record) == 32);
-// kInformation, Step::kFactStorage: nr = tmpfs index (kMaxTmpfs: shm), count = free bytes, status = free inodes
-// (saturated at INT32_MAX). kFactNetwork: count = Ip OutNoRoutes. kFactBackground: there were some.
-// kInformation with any other step: that step failed with `error` and was passed over.
+// kInformation, Step::kFactStorage: nr = tmpfs index (kMaxTmpfs: shm), count = free bytes, status =
+// free inodes (saturated at INT32_MAX). kFactNetwork: count = Ip OutNoRoutes. kFactBackground:
+// there were some. kInformation with any other step: that step failed with `error` and was passed
+// over.
 
 }  // namespace sbx::plan

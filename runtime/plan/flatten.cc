@@ -94,8 +94,7 @@ FlatBind flat_bind(Blob& blob, const HostBind& bind) {
   return flat;
 }
 
-Result<void> flatten_files(FlatPlan& flat, Blob& blob, const Plan& plan,
-                           const LaunchFacts& facts) {
+Result<void> flatten_files(FlatPlan& flat, Blob& blob, const Plan& plan, const LaunchFacts& facts) {
   flat.hostname = blob.text(plan.hostname);
   flat.rootfs = blob.text(plan.image.rootfs);
   SBX_TRY(fill_table(flat.tmpfs, flat.tmpfs_count, plan.tmpfs, "tmpfs",
@@ -112,7 +111,8 @@ Result<void> flatten_files(FlatPlan& flat, Blob& blob, const Plan& plan,
   };
   SBX_TRY(fill_table(flat.symlinks, flat.symlink_count, plan.symlinks, "symlinks", link));
   const auto path = [&](const std::string& value) { return blob.text(relative(value)); };
-  SBX_TRY(fill_table(flat.directories, flat.directory_count, plan.directories, "directories", path));
+  SBX_TRY(
+      fill_table(flat.directories, flat.directory_count, plan.directories, "directories", path));
   SBX_TRY(fill_table(flat.files, flat.file_count, plan.files, "files", [&](const auto& entry) {
     return FlatFile{blob.text(entry.first), blob.text(entry.second)};
   }));
@@ -139,10 +139,9 @@ Result<void> flatten_process(FlatPlan& flat, Blob& blob, const Plan& plan,
     const std::uint32_t cpu = (facts.payload_id + i) % plan.host_cpus;
     if (cpu < 1024) flat.cpu_mask[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
   }
-  SBX_TRY(fill_table(flat.rlimits, flat.rlimit_count, plan.rlimits, "rlimits",
-                     [](const Rlimit& limit) {
-                       return FlatRlimit{limit.resource, 0, limit.value, limit.value};
-                     }));
+  SBX_TRY(fill_table(
+      flat.rlimits, flat.rlimit_count, plan.rlimits, "rlimits",
+      [](const Rlimit& limit) { return FlatRlimit{limit.resource, 0, limit.value, limit.value}; }));
   SBX_TRY(fill_table(flat.writable, flat.writable_count, plan.writable, "writable",
                      [&](const std::string& directory) { return blob.text(directory); }));
   flat.audit_arch = plan.policy.seccomp.audit_arch;

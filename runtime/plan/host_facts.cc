@@ -27,8 +27,8 @@ struct SubRange {
   std::uint32_t count = 0;
 };
 
-// The caller's login name from /etc/passwd. Not getpwuid: the program is static, without NSS; a user
-// from elsewhere can be listed in /etc/subuid by number.
+// The caller's login name from /etc/passwd. Not getpwuid: the program is static, without NSS; a
+// user from elsewhere can be listed in /etc/subuid by number.
 std::string login_name(uid_t uid) {
   const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen("/etc/passwd", "re"), std::fclose);
   if (!file) return {};
@@ -122,7 +122,8 @@ policy::LayerMask missing_namespaces() {
   return missing;
 }
 
-// Before, a clone that shares memory is refused (EINVAL) once children have a time namespace to enter.
+// Before, a clone that shares memory is refused (EINVAL) once children have a time namespace to
+// enter.
 bool kernel_at_least(unsigned major, unsigned minor) {
   utsname name{};
   unsigned have_major = 0;

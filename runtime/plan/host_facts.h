@@ -19,25 +19,25 @@ enum class IdMode {
 struct HostFacts {
   bool root = false;
   IdMode ids = IdMode::kSingle;
-  std::uint32_t id_count = 1;     // ids in the outer namespace, 0 included
-  std::uint32_t host_uid = 0;     // kRange: uid_base; else the caller's uid
+  std::uint32_t id_count = 1;  // ids in the outer namespace, 0 included
+  std::uint32_t host_uid = 0;  // kRange: uid_base; else the caller's uid
   std::uint32_t host_gid = 0;
-  std::uint32_t sub_uid = 0;      // kSubordinate: first subordinate ids
+  std::uint32_t sub_uid = 0;  // kSubordinate: first subordinate ids
   std::uint32_t sub_gid = 0;
-  std::string id_detail;          // for the uid_separation layer: how, or why not
+  std::string id_detail;  // for the uid_separation layer: how, or why not
   std::uint32_t cpus = 1;
-  std::uint64_t memory = 0;       // bytes
+  std::uint64_t memory = 0;                                                            // bytes
   std::uint64_t hard_nofile = 0, hard_fsize = 0, hard_memlock = 0, hard_msgqueue = 0;  // rlimits
   Image image;
-  std::string cgroup_detail;      // driver and controllers; empty: no cgroup is to be had
+  std::string cgroup_detail;  // driver and controllers; empty: no cgroup is to be had
   bool cgroup_v2 = false;
   bool swap_controlled = false;
   policy::LayerMask missing = 0;  // namespaces this kernel does not have
 };
 
-// Reads the machine (not the cgroup members, which the driver fills, nor the image). Which namespaces
-// the kernel lacks is looked up only when the caller could do without one (`allow_missing`): without
-// that, their creation is the test.
+// Reads the machine (not the cgroup members, which the driver fills, nor the image). Which
+// namespaces the kernel lacks is looked up only when the caller could do without one
+// (`allow_missing`): without that, their creation is the test.
 [[nodiscard]] HostFacts read_host_facts(const policy::RuntimeConfig& config,
                                         policy::LayerMask allow_missing);
 

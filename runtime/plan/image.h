@@ -16,12 +16,12 @@ struct Image {
   std::string digest;     // SHA-256 of the image's file list; "" for host
   std::string rootfs;     // absolute path of the tree; "" for host
   std::string directory;  // holds rootfs/ and manifest.json; "" for host
-  // Inside, matplotlib's directory with a font cache made ahead; a rootfs without one gets a writable
-  // directory, where the cache is made at the first import.
+  // Inside, matplotlib's directory with a font cache made ahead; a rootfs without one gets a
+  // writable directory, where the cache is made at the first import.
   std::string matplotlib_directory = "/tmp/.matplotlib";
 
-  // Holds a shared lock on the generation, which a rebuild does not delete while anybody does. Shared:
-  // the second owner is every Plan made from this image.
+  // Holds a shared lock on the generation, which a rebuild does not delete while anybody does.
+  // Shared: the second owner is every Plan made from this image.
   std::shared_ptr<UniqueFd> lock;
 
   [[nodiscard]] bool is_host() const { return rootfs.empty(); }
@@ -31,7 +31,8 @@ struct Image {
 [[nodiscard]] std::vector<std::string> image_directories(const policy::RuntimeConfig& config);
 
 // kHost, with the command that builds it, when there is none; kInvalid for a name that is no name.
-[[nodiscard]] Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& config);
+[[nodiscard]] Result<Image> find_image(const std::string& name,
+                                       const policy::RuntimeConfig& config);
 
 // Names (with versions) that the manifest lists for a language's key ("python"). Empty for host.
 [[nodiscard]] std::vector<std::string> image_packages(const Image& image, const std::string& key);

@@ -5,7 +5,8 @@
 
 namespace sbx::plan {
 
-// Index of the first tmpfs that is filled: /code of a language, else /input (behind /tmp, /output, /work).
+// Index of the first tmpfs that is filled: /code of a language, else /input (behind /tmp, /output,
+// /work).
 inline constexpr std::uint32_t kCodeMount = 3;
 
 // Mounts, devices, masks and, with rootfs = host, the tree of binds.

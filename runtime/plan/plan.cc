@@ -75,8 +75,8 @@ Result<void> plan_rlimits(Plan& plan, const HostFacts& host) {
                    std::to_string(host.hard_nofile));
   }
   if (limits.fsize > host.hard_fsize) {
-    return invalid("fsize " + policy::size_text(limits.fsize) + " is above this host's hard limit " +
-                   policy::size_text(host.hard_fsize));
+    return invalid("fsize " + policy::size_text(limits.fsize) +
+                   " is above this host's hard limit " + policy::size_text(host.hard_fsize));
   }
   plan.rlimits = {
       // 1, not 0: a piped core_pattern ignores 0 and would run the host's handler on our payload.
@@ -84,7 +84,8 @@ Result<void> plan_rlimits(Plan& plan, const HostFacts& host) {
       {RLIMIT_NOFILE, "nofile", limits.nofile},
       {RLIMIT_FSIZE, "fsize", limits.fsize},
       {RLIMIT_MEMLOCK, "memlock", std::min<std::uint64_t>(64 * policy::kKiB, host.hard_memlock)},
-      {RLIMIT_MSGQUEUE, "msgqueue", std::min<std::uint64_t>(800 * policy::kKiB, host.hard_msgqueue)},
+      {RLIMIT_MSGQUEUE, "msgqueue",
+       std::min<std::uint64_t>(800 * policy::kKiB, host.hard_msgqueue)},
   };
   return {};
 }

@@ -1,8 +1,8 @@
 // Plan: everything that will be done for one run, before any process exists. Stage: plan.
 //
-// A value, printable in words (`sbx-run explain`; golden tests keep the text of every shipped profile).
-// flatten.cc turns it into the block that sbx-init reads. What is known only at launch (the run's own
-// id, its descriptors, the clock) is in LaunchFacts.
+// A value, printable in words (`sbx-run explain`; golden tests keep the text of every shipped
+// profile). flatten.cc turns it into the block that sbx-init reads. What is known only at launch
+// (the run's own id, its descriptors, the clock) is in LaunchFacts.
 #pragma once
 
 #include <cstdint>
@@ -23,12 +23,12 @@ namespace sbx::plan {
 struct TmpfsMount {
   std::string target;  // "/tmp"
   std::uint64_t size = 0, inodes = 0;
-  std::string mode;         // octal
+  std::string mode;  // octal
   bool payload_owns = false;
   bool noexec = false;
-  bool read_only = false;   // after filling
-  bool collected = false;   // made by the spawner, which keeps it for collection
-  std::string limit;        // the limit whose exhaustion is reported, or ""
+  bool read_only = false;  // after filling
+  bool collected = false;  // made by the spawner, which keeps it for collection
+  std::string limit;       // the limit whose exhaustion is reported, or ""
 };
 
 struct HostBind {
@@ -106,7 +106,7 @@ struct LaunchFacts {
   std::uint32_t join_count = 0;
   std::uint32_t init_join_count = 0;
   bool payload_leaf = false;
-  StepMask inject = 0;           // tests only
+  StepMask inject = 0;  // tests only
 };
 
 // The block for sbx-init. kInvalid when a table or the block would overflow.

@@ -37,13 +37,15 @@ LayerReport report_for(Layer layer, const Plan& plan, const HostFacts& host) {
   LayerReport report{std::string(policy::layer_name(layer)), LayerState::kHeld, {}};
   if ((host.missing & policy::layer_bit(layer)) != 0) {
     report.state = LayerState::kMissing;
-    report.detail = layer == Layer::kTimeNamespace ? "needs Linux 6.3"
-                                                   : "this kernel does not have it";
+    report.detail =
+        layer == Layer::kTimeNamespace ? "needs Linux 6.3" : "this kernel does not have it";
     return report;
   }
   switch (layer) {
-    case Layer::kCgroup: return cgroup_layer(host);
-    case Layer::kCpuset: return cpuset_layer(plan);
+    case Layer::kCgroup:
+      return cgroup_layer(host);
+    case Layer::kCpuset:
+      return cpuset_layer(plan);
     case Layer::kNetNamespace:
       if (!plan.net_namespace) {
         report.state = LayerState::kOff;
@@ -58,8 +60,11 @@ LayerReport report_for(Layer layer, const Plan& plan, const HostFacts& host) {
     case Layer::kRootfs:
       report.detail = plan.image.is_host() ? "host /usr" : "image " + plan.image.name;
       return report;
-    case Layer::kSeccomp: report.detail = seccomp_detail(plan.policy); return report;
-    default: return report;
+    case Layer::kSeccomp:
+      report.detail = seccomp_detail(plan.policy);
+      return report;
+    default:
+      return report;
   }
 }
 
@@ -82,11 +87,10 @@ StepMask steps_of(policy::LayerMask layers) {
 }
 
 // Failing, these would leave init in the host's own view: no flag excuses them.
-constexpr StepMask kNeverForgiven = step_bit(Step::kPrivateMounts) | step_bit(Step::kRootfs) |
-                                    step_bit(Step::kHostFiles) | step_bit(Step::kTmpfs) |
-                                    step_bit(Step::kDevices) | step_bit(Step::kPivot) |
-                                    step_bit(Step::kReadOnlyInputs) | step_bit(Step::kIdentity) |
-                                    step_bit(Step::kGroups);
+constexpr StepMask kNeverForgiven =
+    step_bit(Step::kPrivateMounts) | step_bit(Step::kRootfs) | step_bit(Step::kHostFiles) |
+    step_bit(Step::kTmpfs) | step_bit(Step::kDevices) | step_bit(Step::kPivot) |
+    step_bit(Step::kReadOnlyInputs) | step_bit(Step::kIdentity) | step_bit(Step::kGroups);
 constexpr policy::LayerMask kNeverMissing = policy::layer_bit(Layer::kMountNamespace) |
                                             policy::layer_bit(Layer::kPidNamespace) |
                                             policy::layer_bit(Layer::kRootfs);

@@ -92,9 +92,9 @@ std::string plan_text(const Plan& plan) {
   for (const std::string& variable : plan.env) text += "  " + variable + "\n";
   text += "identity\n" + identity_lines(plan);
   text += file_lines(plan);
-  text += std::string("network\n  ") +
-          (plan.net_namespace ? "none: an empty net namespace, no loopback\n"
-                              : "HOST: the machine's own network, not isolated\n");
+  text += std::string("network\n  ") + (plan.net_namespace
+                                            ? "none: an empty net namespace, no loopback\n"
+                                            : "HOST: the machine's own network, not isolated\n");
   text += limit_lines(plan);
   text += seccomp_lines(plan);
   text += "layers\n";

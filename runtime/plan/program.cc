@@ -24,13 +24,14 @@ void set_variable(Variables& variables, const std::string& name, const std::stri
   }
 }
 
-// Thread pools sized by the machine's CPUs would trip over the pids limit, and fight for half a CPU.
+// Thread pools sized by the machine's CPUs would trip over the pids limit, and fight for half a
+// CPU.
 Variables fixed_environment(const Plan& plan) {
   const policy::Limits& limits = plan.policy.limits;
   const std::string threads =
       std::to_string(std::max(1U, std::min(plan.visible_cpus, limits.pids / 8)));
-  const std::string node_heap = std::to_string(std::max<std::uint64_t>(
-      16, limits.memory / policy::kMiB * 3 / 4));
+  const std::string node_heap =
+      std::to_string(std::max<std::uint64_t>(16, limits.memory / policy::kMiB * 3 / 4));
   return {
       {"PATH", kPath},
       {"HOME", "/work"},

@@ -20,7 +20,7 @@ struct Request {
   std::string language;
   std::string code;
   std::vector<std::string> argv;
-  std::vector<std::string> args;  // after the program's own argv
+  std::vector<std::string> args;                         // after the program's own argv
   std::vector<std::pair<std::string, std::string>> env;  // adds to, and replaces, the fixed list
   std::vector<InputFile> files;                          // below /input
   std::optional<std::string> stdin_text;  // none: /dev/null, unless RunHooks::stdin_fd is set

@@ -171,8 +171,9 @@ const ConfigKey kKeys[] = {
 
 enum class Whose { kOperators, kUsers };
 
-// An absent file is nullopt. An operator's that is there and cannot be read must not be passed over,
-// because it may hold ceilings; a user's out of his own reach is somebody else's (HOME kept by su).
+// An absent file is nullopt. An operator's that is there and cannot be read must not be passed
+// over, because it may hold ceilings; a user's out of his own reach is somebody else's (HOME kept
+// by su).
 Result<std::optional<RuntimeConfig>> load_if_present(const std::string& path, Whose whose) {
   auto text = sys::read_file(path, kMaxTomlBytes);
   if (!text) {

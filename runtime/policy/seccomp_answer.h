@@ -1,7 +1,8 @@
-// How a notified system call is answered: what tests of a compiled policy expect of sbx-init. Stage:
-// policy.
+// How a notified system call is answered: what tests of a compiled policy expect of sbx-init.
+// Stage: policy.
 //
-// sbx-init itself may include nothing of this stage: its copy is action_for in runtime/child/loop.cc.
+// sbx-init itself may include nothing of this stage: its copy is action_for in
+// runtime/child/loop.cc.
 #pragma once
 
 #include <cstdint>

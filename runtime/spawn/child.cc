@@ -20,8 +20,9 @@ Result<void> make_pipe(UniqueFd& read_end, UniqueFd& write_end, const UniqueFd& 
   return sys::set_nonblocking(ours.get(), true);
 }
 
-// Programs open /dev/stdin and the like, which opens the pipe's inode anew: it is ours, and the payload
-// is somebody else. Nobody but the run can reach a pipe, so the mode opens it to the run alone.
+// Programs open /dev/stdin and the like, which opens the pipe's inode anew: it is ours, and the
+// payload is somebody else. Nobody but the run can reach a pipe, so the mode opens it to the run
+// alone.
 Result<void> let_payload_open(const UniqueFd& theirs, mode_t mode) {
   if (::fchmod(theirs.get(), mode) != 0) return sys_error("fchmod", "a pipe of the payload");
   return {};
@@ -87,8 +88,7 @@ Result<Child> spawn_child(Spawner& spawner, const plan::Plan& plan, plan::Launch
   request.lifeline = theirs.lifeline.get();
   request.fill = theirs.fill.get();
   request.without_namespaces = absent_namespaces(plan);
-  request.net_namespace =
-      plan.net_namespace && (request.without_namespaces & CLONE_NEWNET) == 0;
+  request.net_namespace = plan.net_namespace && (request.without_namespaces & CLONE_NEWNET) == 0;
   request.output = plan::collected_tmpfs(plan, facts);
   child.cgroup = cgroup;
   child.launched = std::chrono::steady_clock::now();

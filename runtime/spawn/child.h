@@ -1,7 +1,7 @@
 // Child: everything of the kernel's that belongs to one run in flight. Stage: spawn.
 //
-// The only noun that owns kernel objects. Owned by the run; its destructor closes the lifeline, which
-// ends sbx-init and with it every process inside, whatever state the run was in.
+// The only noun that owns kernel objects. Owned by the run; its destructor closes the lifeline,
+// which ends sbx-init and with it every process inside, whatever state the run was in.
 #pragma once
 
 #include <chrono>
@@ -18,12 +18,12 @@
 namespace sbx::spawn {
 
 struct Child {
-  UniqueFd control;   // answers of the spawner, then the collection
-  UniqueFd report;    // read end of init's records
-  UniqueFd lifeline;  // write end; closing it ends the run
-  UniqueFd fill;      // write end, or none
-  UniqueFd in;        // write end of the payload's stdin, or none
-  UniqueFd out, err;  // read ends
+  UniqueFd control;                     // answers of the spawner, then the collection
+  UniqueFd report;                      // read end of init's records
+  UniqueFd lifeline;                    // write end; closing it ends the run
+  UniqueFd fill;                        // write end, or none
+  UniqueFd in;                          // write end of the payload's stdin, or none
+  UniqueFd out, err;                    // read ends
   cgroup::CgroupRun* cgroup = nullptr;  // borrowed from the run; null without a cgroup
   std::chrono::steady_clock::time_point launched;
 };

@@ -28,8 +28,14 @@ Result<void> write_proc(const std::string& path, const std::string& value) {
 
 Result<void> run_mapper(const char* program, pid_t pid, std::uint32_t own, std::uint32_t first,
                         std::uint32_t count) {
-  std::vector<std::string> words{program, std::to_string(pid), "0", std::to_string(own), "1", "1",
-                                 std::to_string(first), std::to_string(count)};
+  std::vector<std::string> words{program,
+                                 std::to_string(pid),
+                                 "0",
+                                 std::to_string(own),
+                                 "1",
+                                 "1",
+                                 std::to_string(first),
+                                 std::to_string(count)};
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
@@ -57,7 +63,8 @@ Result<void> run_mapper(const char* program, pid_t pid, std::uint32_t own, std::
 Result<void> write_outer_maps(pid_t pid, const SpawnerOptions& options) {
   const std::string proc = "/proc/" + std::to_string(pid);
   switch (options.ids) {
-    case plan::IdMode::kSingle: return {};
+    case plan::IdMode::kSingle:
+      return {};
     case plan::IdMode::kSubordinate:
       SBX_TRY(run_mapper("/usr/bin/newuidmap", pid, options.host_uid, options.sub_uid,
                          options.id_count - 1));
@@ -65,8 +72,7 @@ Result<void> write_outer_maps(pid_t pid, const SpawnerOptions& options) {
                         options.id_count - 1);
     case plan::IdMode::kRange: {
       const std::string count = std::to_string(options.id_count);
-      SBX_TRY(write_proc(proc + "/uid_map",
-                         "0 " + std::to_string(options.host_uid) + " " + count));
+      SBX_TRY(write_proc(proc + "/uid_map", "0 " + std::to_string(options.host_uid) + " " + count));
       return write_proc(proc + "/gid_map", "0 " + std::to_string(options.host_gid) + " " + count);
     }
   }

@@ -8,9 +8,9 @@
 
 namespace sbx::spawn {
 
-// Writes the maps of `pid`, our own unreaped child (so the number cannot mean another process): root
-// writes a range itself, a user has newuidmap and newgidmap do it. With a single id the spawner maps
-// itself and this does nothing.
+// Writes the maps of `pid`, our own unreaped child (so the number cannot mean another process):
+// root writes a range itself, a user has newuidmap and newgidmap do it. With a single id the
+// spawner maps itself and this does nothing.
 [[nodiscard]] Result<void> write_outer_maps(pid_t pid, const SpawnerOptions& options);
 
 // The spawner's own part for a single id: "0 UID 1", setgroups denied.

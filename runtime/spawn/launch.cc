@@ -14,7 +14,9 @@ namespace {
 
 constexpr std::uint64_t kNamespaces = CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWIPC | CLONE_NEWUTS;
 
-int enter_stub(void* arguments) { run_stub(*static_cast<const StubArguments*>(arguments)); }
+int enter_stub(void* arguments) {
+  run_stub(*static_cast<const StubArguments*>(arguments));
+}
 
 }  // namespace
 
@@ -23,7 +25,8 @@ Result<Cloned> clone_init(int init, const InitDescriptors& descriptors, int init
   StubArguments arguments{init, &descriptors};
   int pidfd = -1;
   child::CloneArgs args;
-  args.flags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_CLEAR_SIGHAND | (kNamespaces & ~without);
+  args.flags =
+      CLONE_VM | CLONE_VFORK | CLONE_PIDFD | CLONE_CLEAR_SIGHAND | (kNamespaces & ~without);
   args.pidfd = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(&pidfd));
   args.exit_signal = child::kSigchld;
   if (init_leaf >= 0) {

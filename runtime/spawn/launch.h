@@ -21,9 +21,9 @@ struct Cloned {
   UniqueFd pidfd;
 };
 
-// clone3 with memory shared and the spawner stopped until the exec of `init`; new pid, mount, ipc, uts
-// namespaces but those in `without`; into the cgroup `init_leaf` unless that is -1. An exec that fails
-// shows as init's exit code 127.
+// clone3 with memory shared and the spawner stopped until the exec of `init`; new pid, mount, ipc,
+// uts namespaces but those in `without`; into the cgroup `init_leaf` unless that is -1. An exec
+// that fails shows as init's exit code 127.
 [[nodiscard]] Result<Cloned> clone_init(int init, const InitDescriptors& descriptors, int init_leaf,
                                         std::uint64_t without);
 

@@ -11,9 +11,9 @@ namespace {
 
 constexpr std::size_t kStack = 64 * 1024;
 
-// In a child that shares memory and descriptors, is in a new net namespace, and stops the spawner until
-// it ends: what it opens stays open. (A user cannot unshare and go back: the first net namespace is not
-// his.)
+// In a child that shares memory and descriptors, is in a new net namespace, and stops the spawner
+// until it ends: what it opens stays open. (A user cannot unshare and go back: the first net
+// namespace is not his.)
 int open_own_namespace(void* result) {
   *static_cast<int*>(result) = ::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
   return 0;

@@ -7,8 +7,8 @@
 
 namespace sbx::spawn {
 
-// Supervisor → spawner, on the main socket. Descriptors in order: control socket, the init leaf when
-// `has_init_leaf`, then one for every bit of `slots` from the lowest.
+// Supervisor → spawner, on the main socket. Descriptors in order: control socket, the init leaf
+// when `has_init_leaf`, then one for every bit of `slots` from the lowest.
 struct LaunchPacket {
   std::uint64_t without_namespaces = 0;
   std::uint32_t slots = 0;  // bit n: a descriptor for slot n follows
@@ -34,8 +34,9 @@ struct AnswerPacket {
   char operation[31] = {};
 };
 
-// Supervisor → spawner, on the control socket after kEnded: collect. The spawner forks the collector,
-// which streams over the same socket (collect/wire.h). Closing the socket ends the spawner's part.
+// Supervisor → spawner, on the control socket after kEnded: collect. The spawner forks the
+// collector, which streams over the same socket (collect/wire.h). Closing the socket ends the
+// spawner's part.
 struct CollectRequest {
   std::uint32_t files = 0;
   std::uint32_t file_depth = 0;

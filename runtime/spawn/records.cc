@@ -31,7 +31,8 @@ std::string default_path() {
   return "/tmp/sbx-" + std::to_string(::geteuid());
 }
 
-// SECURITY: /tmp is everybody's. The directory is opened without following a link, and must be ours.
+// SECURITY: /tmp is everybody's. The directory is opened without following a link, and must be
+// ours.
 Result<UniqueFd> open_own_directory(int parent, const std::string& path) {
   if (::mkdirat(parent, path.c_str(), 0700) != 0) {
     if (errno != EEXIST) {
@@ -67,7 +68,9 @@ std::string hexadecimal(std::uint64_t value) {
   return {digits, end};
 }
 
-bool lock(int fd) { return ::flock(fd, LOCK_EX | LOCK_NB) == 0; }
+bool lock(int fd) {
+  return ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
 
 }  // namespace
 

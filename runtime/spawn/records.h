@@ -1,8 +1,8 @@
 // Records of live runs, and the ids they hold. Stage: spawn; runs in the supervisor.
 //
-// Everything a run makes that could outlive it carries its record's name. A record is a file that its
-// owner keeps locked (flock) for life, so that any later process can tell a dead owner's leftovers
-// without trusting a pid; it appears already locked (O_TMPFILE, then linkat).
+// Everything a run makes that could outlive it carries its record's name. A record is a file that
+// its owner keeps locked (flock) for life, so that any later process can tell a dead owner's
+// leftovers without trusting a pid; it appears already locked (O_TMPFILE, then linkat).
 #pragma once
 
 #include <sys/types.h>
@@ -19,15 +19,15 @@ namespace sbx::spawn {
 // The directory for records and id locks. Created 0700 when missing.
 class RuntimeDirectory {
  public:
-  // `configured` or the default (contract.md): /run/sbx for root, $XDG_RUNTIME_DIR/sbx, /tmp/sbx-<uid>.
-  // kHost when it is no directory of the caller's.
+  // `configured` or the default (contract.md): /run/sbx for root, $XDG_RUNTIME_DIR/sbx,
+  // /tmp/sbx-<uid>. kHost when it is no directory of the caller's.
   [[nodiscard]] static Result<RuntimeDirectory> open(const std::string& configured);
 
   [[nodiscard]] int runs_fd() const { return runs_.get(); }
   [[nodiscard]] int ids_fd() const { return ids_.get(); }
   [[nodiscard]] const std::string& path() const { return path_; }
-  // The name of a record's groups: carries which runtime directory the record is in, because one cgroup
-  // subtree can be shared by owners with different ones.
+  // The name of a record's groups: carries which runtime directory the record is in, because one
+  // cgroup subtree can be shared by owners with different ones.
   [[nodiscard]] std::string group_name(std::string_view record) const;
   // True when a group is named after a record of this directory that is dead.
   [[nodiscard]] bool is_dead_group(std::string_view group) const;
@@ -71,8 +71,8 @@ struct IdLease {
   UniqueFd lock;
 };
 
-// The lowest free index in [1, count/2): the lower half serves runs, the upper half sessions. With a
-// count of 1 there is nothing to lease: index 0 without a lock.
+// The lowest free index in [1, count/2): the lower half serves runs, the upper half sessions. With
+// a count of 1 there is nothing to lease: index 0 without a lock.
 [[nodiscard]] Result<IdLease> lease_id(const RuntimeDirectory& directory, std::uint32_t count);
 
 // 16 hexadecimal digits from getrandom(2).

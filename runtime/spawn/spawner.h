@@ -1,9 +1,10 @@
 // Spawner: the supervisor's handle on the one process that clones. Stage: spawn.
 //
-// The spawner is forked before any thread or event loop, lives in an outer user namespace and a mount
-// namespace of its own, makes net namespaces and /output mounts, clones sbx-init into its cgroup leaf,
-// reaps it, and forks the collector. The supervisor stays outside: in its user namespace every peer's
-// uid is what it is. Each run has a control socket of its own, so that runs do not wait for each other.
+// The spawner is forked before any thread or event loop, lives in an outer user namespace and a
+// mount namespace of its own, makes net namespaces and /output mounts, clones sbx-init into its
+// cgroup leaf, reaps it, and forks the collector. The supervisor stays outside: in its user
+// namespace every peer's uid is what it is. Each run has a control socket of its own, so that runs
+// do not wait for each other.
 #pragma once
 
 #include <sys/types.h>
@@ -24,8 +25,9 @@
 
 namespace sbx::spawn {
 
-// Runs in a process forked by the spawner, in the outer user namespace: serves one collection of the
-// tree below `directory` over `socket`. Set by sandbox.cc (collect stands to the right of spawn).
+// Runs in a process forked by the spawner, in the outer user namespace: serves one collection of
+// the tree below `directory` over `socket`. Set by sandbox.cc (collect stands to the right of
+// spawn).
 using CollectHandler = void (*)(int directory, int socket, const CollectRequest& request);
 
 struct SpawnerOptions {
@@ -43,23 +45,24 @@ struct SpawnerOptions {
 
 // What one launch needs. Descriptors are borrowed until launch() returns.
 struct LaunchRequest {
-  int plan = -1;               // sealed memfd
+  int plan = -1;  // sealed memfd
   int stdin_fd = -1, stdout_fd = -1, stderr_fd = -1;
-  int report = -1;             // write end
-  int lifeline = -1;           // read end
-  int fill = -1;               // read end, or -1
-  int init_leaf = -1;          // cgroup v2, or -1
+  int report = -1;     // write end
+  int lifeline = -1;   // read end
+  int fill = -1;       // read end, or -1
+  int init_leaf = -1;  // cgroup v2, or -1
   int payload_leaf = -1;
-  std::vector<int> join;       // cgroup v1
+  std::vector<int> join;  // cgroup v1
   bool net_namespace = true;
-  std::uint64_t without_namespaces = 0;  // CLONE_NEW* flags this kernel lacks (allowed to be missing)
+  std::uint64_t without_namespaces =
+      0;  // CLONE_NEW* flags this kernel lacks (allowed to be missing)
   plan::CollectedTmpfs output;
 };
 
 class Spawner {
  public:
-  // Forks, and returns while the spawner still sets itself up: what fails there is told by the first
-  // launch(). kHost when user namespaces are not to be had, with the fix.
+  // Forks, and returns while the spawner still sets itself up: what fails there is told by the
+  // first launch(). kHost when user namespaces are not to be had, with the fix.
   [[nodiscard]] static Result<Spawner> start(const SpawnerOptions& options);
   Spawner(Spawner&&) noexcept = default;
   Spawner& operator=(Spawner&&) noexcept = default;

@@ -30,8 +30,7 @@ namespace sbx::spawn {
 namespace {
 
 [[noreturn]] void give_up(int socket, int error) {
-  (void)sys::send_packet(
-      socket, {reinterpret_cast<const std::uint8_t*>(&error), sizeof error}, {});
+  (void)sys::send_packet(socket, {reinterpret_cast<const std::uint8_t*>(&error), sizeof error}, {});
   ::_exit(1);
 }
 
@@ -124,8 +123,8 @@ class SpawnerLoop {
 
 void answer(const LiveRun& live, const AnswerPacket& packet, std::vector<int> fds) {
   // A supervisor that is gone closed its end: nothing to tell it.
-  (void)sys::send_packet(
-      live.control.get(), {reinterpret_cast<const std::uint8_t*>(&packet), sizeof packet}, fds);
+  (void)sys::send_packet(live.control.get(),
+                         {reinterpret_cast<const std::uint8_t*>(&packet), sizeof packet}, fds);
 }
 
 void answer_failure(const LiveRun& live, const Error& error) {
@@ -139,8 +138,8 @@ void answer_failure(const LiveRun& live, const Error& error) {
 
 Result<UniqueFd> SpawnerLoop::make_output(const LaunchPacket& packet) {
   if (packet.output_size[0] == '\0') return UniqueFd();
-  const long mount = child::make_tmpfs(packet.output_size, packet.output_inodes,
-                                       packet.output_mode, packet.output_uid, 0);
+  const long mount = child::make_tmpfs(packet.output_size, packet.output_inodes, packet.output_mode,
+                                       packet.output_uid, 0);
   if (mount >= 0) return UniqueFd(static_cast<int>(mount));
   errno = static_cast<int>(-mount);
   return sys_error("fsmount(/output)");
@@ -163,8 +162,8 @@ Result<LiveRun> SpawnerLoop::launch(const LaunchPacket& packet, std::vector<Uniq
   }
   SBX_ASSIGN(live.output, make_output(packet));
   descriptors.slots[plan::kSlotOutput] = live.output.get();
-  SBX_ASSIGN(Cloned cloned, clone_init(init_.get(), descriptors, init_leaf.get(),
-                                       packet.without_namespaces));
+  SBX_ASSIGN(Cloned cloned,
+             clone_init(init_.get(), descriptors, init_leaf.get(), packet.without_namespaces));
   live.pid = cloned.pid;
   live.control = std::move(fds[0]);
   AnswerPacket launched;
@@ -176,8 +175,8 @@ Result<LiveRun> SpawnerLoop::launch(const LaunchPacket& packet, std::vector<Uniq
 
 void SpawnerLoop::take_launch() {
   LaunchPacket packet;
-  auto received = sys::receive_packet(
-      socket_.get(), {reinterpret_cast<std::uint8_t*>(&packet), sizeof packet});
+  auto received =
+      sys::receive_packet(socket_.get(), {reinterpret_cast<std::uint8_t*>(&packet), sizeof packet});
   if (received && *received && (*received)->size == 0) ::_exit(0);  // the supervisor closed
   // A packet that could not be taken whole (no descriptor left): its control socket closes with it,
   // which fails that run; the others go on.
@@ -208,8 +207,7 @@ bool is_empty(int directory) {
 void SpawnerLoop::reap() {
   signalfd_siginfo information;
   // A wake-up and no more: waitpid tells what happened.
-  [[maybe_unused]] const ssize_t got =
-      ::read(signals_.get(), &information, sizeof information);
+  [[maybe_unused]] const ssize_t got = ::read(signals_.get(), &information, sizeof information);
   for (;;) {
     int status = 0;
     const pid_t pid = ::waitpid(-1, &status, WNOHANG | __WALL);
@@ -280,8 +278,8 @@ UniqueFd reset_signals() {
 constexpr int kSocketFd = plan::kSlotCount;
 constexpr int kSignalsFd = plan::kSlotCount + 1;
 
-// Descriptors as they shall be: /dev/null on every slot's number (so that nothing we receive lies in
-// the way of a slot), our two behind them, and none of the supervisor's or its caller's.
+// Descriptors as they shall be: /dev/null on every slot's number (so that nothing we receive lies
+// in the way of a slot), our two behind them, and none of the supervisor's or its caller's.
 bool arrange_descriptors(UniqueFd socket, UniqueFd signals) {
   auto high_socket = sys::duplicate_above(socket.get(), 2 * plan::kSlotCount);
   auto high_signals = sys::duplicate_above(signals.get(), 2 * plan::kSlotCount);

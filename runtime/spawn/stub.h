@@ -10,7 +10,8 @@ struct StubArguments {
   const InitDescriptors* descriptors;
 };
 
-// SECURITY: shares the spawner's memory. Raw system calls only; writes to nothing but its own stack.
+// SECURITY: shares the spawner's memory. Raw system calls only; writes to nothing but its own
+// stack.
 [[noreturn]] void run_stub(const StubArguments& arguments);
 
 }  // namespace sbx::spawn

@@ -1,7 +1,8 @@
 // Ending: the facts of how a run ended, before any judgement. Stage: supervise. A value.
 //
 // Everything here is evidence from the kernel, from sbx-init's report records, or from our own
-// deadlines; nothing is what the program said about itself. collect/verdict.* turns it into a status.
+// deadlines; nothing is what the program said about itself. collect/verdict.* turns it into a
+// status.
 #pragma once
 
 #include <chrono>
@@ -49,7 +50,7 @@ struct Ending {
   // Ours: a set-up step, a lost spawner. Not init dying after exec by a signal: the verdict judges
   // that from init_wait_status, since where payload and init share a uid it may be an attack.
   std::optional<Error> failure;
-  bool exec_reached = false;     // "about to exec" was reported and the exec did not fail
+  bool exec_reached = false;               // "about to exec" was reported and the exec did not fail
   std::optional<int> payload_wait_status;  // as waitpid gives it
   std::optional<int> init_wait_status;
   std::optional<SeenCall> hostile;  // set: ended by a hostile call
@@ -60,9 +61,9 @@ struct Ending {
   bool cpu_expired = false;
   bool output_exceeded = false;  // only with output_kills
 
-  bool background_killed = false;          // processes were left when the payload ended
+  bool background_killed = false;           // processes were left when the payload ended
   std::uint64_t packets_without_route = 0;  // Ip OutNoRoutes of the run's net namespace
-  std::vector<StorageState> storage;       // empty after a kill by the supervisor
+  std::vector<StorageState> storage;        // empty after a kill by the supervisor
   std::vector<LayerFailure> layer_failures;
 
   Captured out;

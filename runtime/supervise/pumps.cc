@@ -52,9 +52,13 @@ void FillPump::prepare_next() {
 bool FillPump::write_some(std::string_view& bytes) {
   while (!bytes.empty()) {
     switch (write_part(pipe_.get(), bytes)) {
-      case Written::kSome: break;
-      case Written::kBlocked: return false;
-      case Written::kReaderGone: pipe_.reset(); return false;
+      case Written::kSome:
+        break;
+      case Written::kBlocked:
+        return false;
+      case Written::kReaderGone:
+        pipe_.reset();
+        return false;
     }
   }
   return true;
@@ -72,7 +76,9 @@ void FillPump::step() {
 }
 
 StdinPump::StdinPump(UniqueFd pipe, std::optional<std::string> text, int source)
-    : pipe_(std::move(pipe)), buffer_(std::move(text).value_or("")), rest_(buffer_),
+    : pipe_(std::move(pipe)),
+      buffer_(std::move(text).value_or("")),
+      rest_(buffer_),
       source_(source) {
   finish_if_done();
 }
@@ -84,8 +90,10 @@ void StdinPump::finish_if_done() {
 void StdinPump::write_some() {
   while (!rest_.empty()) {
     switch (write_part(pipe_.get(), rest_)) {
-      case Written::kSome: break;
-      case Written::kBlocked: return;
+      case Written::kSome:
+        break;
+      case Written::kBlocked:
+        return;
       case Written::kReaderGone:
         pipe_.reset();
         rest_ = {};

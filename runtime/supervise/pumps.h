@@ -1,7 +1,8 @@
 // Bytes into the sandbox: the fill stream and the payload's stdin. Stage: supervise.
 //
-// Both write to non-blocking pipes and end quietly when the reader is gone: what that means is told by
-// the report pipe and the ending, not by EPIPE. SIGPIPE must be ignored (Sandbox::open sees to it).
+// Both write to non-blocking pipes and end quietly when the reader is gone: what that means is told
+// by the report pipe and the ending, not by EPIPE. SIGPIPE must be ignored (Sandbox::open sees to
+// it).
 #pragma once
 
 #include <optional>
@@ -29,7 +30,7 @@ class FillPump {
   UniqueFd pipe_;
   const std::vector<plan::FillEntry>* entries_;  // outlives the pump: it belongs to the run's plan
   std::size_t next_ = 0;
-  std::string head_;            // header and path of the entry under way
+  std::string head_;  // header and path of the entry under way
   std::string_view head_rest_;
   std::string_view content_rest_;
   bool ended_ = false;

@@ -6,7 +6,9 @@
 namespace sbx::supervise {
 namespace {
 
-constexpr int exit_status(int code) { return code << 8; }
+constexpr int exit_status(int code) {
+  return code << 8;
+}
 
 const char* fix_for(const plan::Record& record) {
   switch (record.step) {
@@ -22,7 +24,8 @@ const char* fix_for(const plan::Record& record) {
       return "raise sysctl user.max_user_namespaces";
     case plan::Step::kFill:
       return record.error == ENOMEM ? "raise --memory: files given to a run count in it" : "";
-    default: return "";
+    default:
+      return "";
   }
 }
 
@@ -43,7 +46,8 @@ std::optional<int> exec_failure_status(const plan::Record& record) {
   switch (record.error) {
     case ENOENT:
     case ENOTDIR:
-    case ELOOP: return exit_status(127);
+    case ELOOP:
+      return exit_status(127);
     case EACCES:
     case EPERM:
     case ENOEXEC:
@@ -51,8 +55,10 @@ std::optional<int> exec_failure_status(const plan::Record& record) {
     case ENAMETOOLONG:
     case E2BIG:
     case EINVAL:
-    case ELIBBAD: return exit_status(126);
-    default: return std::nullopt;
+    case ELIBBAD:
+      return exit_status(126);
+    default:
+      return std::nullopt;
   }
 }
 

@@ -12,8 +12,8 @@ namespace sbx::supervise {
 // An Error with the step's name, and a fix where one is known.
 [[nodiscard]] Error step_error(const plan::Record& record);
 
-// For an exec that failed because of what the caller asked for (not there, not executable, no program,
-// too long): the wait status a shell would give, 127 or 126. nullopt: it is our failure.
+// For an exec that failed because of what the caller asked for (not there, not executable, no
+// program, too long): the wait status a shell would give, 127 or 126. nullopt: it is our failure.
 [[nodiscard]] std::optional<int> exec_failure_status(const plan::Record& record);
 [[nodiscard]] std::string exec_failure_text(const std::string& program, const plan::Record& record);
 

@@ -80,8 +80,10 @@ void Supervision::step(const std::vector<pollfd>& ready) {
   if (ended()) return;
   if (is_ready(ready, options_.cancel)) cancel();
   if (is_ready(ready, fill_.fd())) fill_.step();
-  if (is_ready(ready, stdin_.sink_fd())) stdin_.write_some();
-  else if (is_ready(ready, stdin_.source_fd())) stdin_.read_some();
+  if (is_ready(ready, stdin_.sink_fd()))
+    stdin_.write_some();
+  else if (is_ready(ready, stdin_.source_fd()))
+    stdin_.read_some();
   if (is_ready(ready, child_.out.get())) drain_output(child_.out, out_);
   if (is_ready(ready, child_.err.get())) drain_output(child_.err, err_);
   if (is_ready(ready, child_.report.get())) take_records();
@@ -91,20 +93,23 @@ void Supervision::step(const std::vector<pollfd>& ready) {
     }
   }
   const bool lost_spawner_and_init = !child_.control && (!pidfd_ || is_ready(ready, pidfd_.get()));
-  if (is_ready(ready, child_.control.get())) take_answers();
-  else if (lost_spawner_and_init) finish();
+  if (is_ready(ready, child_.control.get()))
+    take_answers();
+  else if (lost_spawner_and_init)
+    finish();
   if (!ended()) check_deadlines();
 }
 
 void Supervision::take_answers() {
   while (!ended() && child_.control) {
     spawn::AnswerPacket answer;
-    auto received = sys::receive_packet(
-        child_.control.get(), {reinterpret_cast<std::uint8_t*>(&answer), sizeof answer},
-        MSG_DONTWAIT);
+    auto received = sys::receive_packet(child_.control.get(),
+                                        {reinterpret_cast<std::uint8_t*>(&answer), sizeof answer},
+                                        MSG_DONTWAIT);
     if (received && !*received) return;
     if (!received || (*received)->size != sizeof answer) {
-      // The spawner died. Init follows by its death signal, unless it had not armed it yet: by ours.
+      // The spawner died. Init follows by its death signal, unless it had not armed it yet: by
+      // ours.
       Error error;
       error.operation = "spawner";
       error.detail = received ? "the spawner ended during the run"
@@ -129,7 +134,8 @@ void Supervision::take_answer(const spawn::AnswerPacket& answer, std::vector<Uni
     case spawn::AnswerKind::kFailed: {
       Error error;
       error.stage = "spawn";
-      error.operation.assign(answer.operation, ::strnlen(answer.operation, sizeof answer.operation));
+      error.operation.assign(answer.operation,
+                             ::strnlen(answer.operation, sizeof answer.operation));
       error.sys_errno = answer.error;
       fail(std::move(error));
       finish();
@@ -166,7 +172,9 @@ void Supervision::take_records() {
 
 void Supervision::take_record(const plan::Record& record) {
   switch (record.kind) {
-    case plan::RecordKind::kStepFailed: take_failed_step(record); return;
+    case plan::RecordKind::kStepFailed:
+      take_failed_step(record);
+      return;
     case plan::RecordKind::kAboutToExec:
       ending_.exec_reached = true;
       ending_.setup = Clock::now() - child_.launched;
@@ -190,7 +198,9 @@ void Supervision::take_record(const plan::Record& record) {
       // A failed exec has said more already than its exit code does.
       if (!ending_.payload_wait_status) ending_.payload_wait_status = record.status;
       return;
-    case plan::RecordKind::kInformation: take_information(record); return;
+    case plan::RecordKind::kInformation:
+      take_information(record);
+      return;
   }
 }
 
@@ -213,9 +223,14 @@ void Supervision::take_information(const plan::Record& record) {
           {mount.limit, record.count, static_cast<std::uint64_t>(record.status)});
       return;
     }
-    case plan::Step::kFactNetwork: ending_.packets_without_route = record.count; return;
-    case plan::Step::kFactBackground: ending_.background_killed = true; return;
-    default: break;
+    case plan::Step::kFactNetwork:
+      ending_.packets_without_route = record.count;
+      return;
+    case plan::Step::kFactBackground:
+      ending_.background_killed = true;
+      return;
+    default:
+      break;
   }
   if (const auto layer = policy::layer_from_name(plan::step_layer(record.step))) {
     ending_.layer_failures.push_back({*layer, plan::step_name(record.step), record.error});
@@ -282,8 +297,8 @@ void Supervision::check_cpu(Clock::time_point now) {
   next_cpu_check_ = now + std::max(kShortestCpuCheck, earliest);
 }
 
-// v2: the kernel has killed the whole payload, or cgroup.kill does; init lives and reports. v1 has no
-// group kill: the end of pid 1 takes the rest along.
+// v2: the kernel has killed the whole payload, or cgroup.kill does; init lives and reports. v1 has
+// no group kill: the end of pid 1 takes the rest along.
 void Supervision::on_oom() {
   if (!child_.cgroup->kill()) kill();
 }

@@ -61,7 +61,8 @@ TEST_P(Programs, ScriptsOfAnyBytesAreTheInterpretersBusiness) {
   EXPECT_EQ(run({directory().write("bom.py", "\xef\xbb\xbfprint('bom')")}).out, "bom\n");
   const Finished nul = run({directory().write("nul.py", std::string_view("a\0b", 3))});
   EXPECT_EQ(nul.exit_code, 1);
-  // "source code cannot contain null bytes", or what the interpreter makes of them: its own verdict.
+  // "source code cannot contain null bytes", or what the interpreter makes of them: its own
+  // verdict.
   EXPECT_THAT(nul.err, HasSubstr("Error"));
   EXPECT_THAT(nul.err, Not(HasSubstr("sbx-run:")));
 }

@@ -172,7 +172,8 @@ std::string TemporaryDirectory::write(const std::string& name, std::string_view 
 }
 
 std::string read_text(const std::string& path) {
-  // By read, not by stream: a file of /proc whose process ends meanwhile gives an error, no exception.
+  // By read, not by stream: a file of /proc whose process ends meanwhile gives an error, no
+  // exception.
   std::string text;
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd < 0) return text;

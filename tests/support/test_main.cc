@@ -1,7 +1,9 @@
-// The main of every test program: as GoogleTest's own, but a test that was skipped is seen from outside.
+// The main of every test program: as GoogleTest's own, but a test that was skipped is seen from
+// outside.
 //
-// Exit code 77 (ctest's SKIP_RETURN_CODE) says that nothing failed and something was skipped. A pattern
-// over the output would not do: ctest calls a program skipped then even if another of its tests failed.
+// Exit code 77 (ctest's SKIP_RETURN_CODE) says that nothing failed and something was skipped. A
+// pattern over the output would not do: ctest calls a program skipped then even if another of its
+// tests failed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

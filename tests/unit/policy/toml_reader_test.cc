@@ -33,6 +33,13 @@ TEST(TomlReader, SyntaxErrorsHaveFileAndLine) {
   EXPECT_TRUE(error_of(broken).starts_with("f.toml:2: ")) << error_of(broken);
 }
 
+// Inputs on which toml++ 3.3 breaks its own assertions, which in a release build is undefined.
+TEST(TomlReader, WhatBreaksTheParsersAssertionsIsASyntaxError) {
+  EXPECT_EQ(error_of(parse_toml("a = 1\n\n[ = 1\nb = 2\n", "f")), "f:3: not valid TOML");
+  EXPECT_EQ(error_of(parse_toml("[.a]", "f")), "f:1: not valid TOML");
+  EXPECT_EQ(error_of(parse_toml("a = 1\n[ # x\n", "f")), "f:2: not valid TOML");
+}
+
 TEST(TomlReader, AKeyGivenTwiceIsAnError) {
   EXPECT_TRUE(error_of(parse_toml("a = 1\na = 2\n", "f")).starts_with("f:2: "));
 }
