@@ -20,7 +20,8 @@ a verb: sbx-run ./doctor
 Program
   -l, --language NAME     python, javascript (node, js), bash (sh)
   --input PATH[:NAME]     a regular file, given as /input/NAME (repeatable)
-  --output-dir DIR        save what the program leaves in /output
+  --output-dir DIR        save what the program leaves in /output, under names of its choice,
+                          over files that are there: use a directory of its own
   --env K=V               add an environment variable (repeatable)
   --stdin FILE            the program's standard input
   --json                  print the result as one JSON document, and nothing else
