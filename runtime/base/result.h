@@ -13,7 +13,7 @@ namespace sbx {
 
 // What a caller may branch on. Anything finer is text.
 enum class ErrorCode {
-  kInvalid,   // what the caller asked for is wrong: sbx-run exits 2, sbxd answers 4xx
+  kInvalid,   // what the caller asked for is wrong: sbx-run exits 2
   kHost,      // the host lacks something that is needed: exit 125, with the fix
   kInternal,  // our own machinery failed: exit 125
 };

@@ -252,7 +252,7 @@ Result<RuntimeConfig> parse_runtime_config(std::string_view text, std::string_vi
 
 std::string runtime_config_template() {
   std::string text =
-      "# sbx-run and sbxd read this file from /etc/sbx/runtime.toml, else from\n"
+      "# The sbx programs read this file from /etc/sbx/runtime.toml, else from\n"
       "# $XDG_CONFIG_HOME/sbx/runtime.toml. These are the defaults.\n";
   const RuntimeConfig defaults;
   for (const ConfigKey& key : kKeys) {

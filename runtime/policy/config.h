@@ -1,6 +1,6 @@
 // RuntimeConfig: what the operator decided for this host (runtime.toml). Stage: policy.
 //
-// Read by sbx-run and sbxd from /etc/sbx/runtime.toml, else $XDG_CONFIG_HOME/sbx/runtime.toml;
+// Read by the sbx programs from /etc/sbx/runtime.toml, else $XDG_CONFIG_HOME/sbx/runtime.toml;
 // absent files mean defaults. Strict: unknown keys are errors with file:line:key.
 #pragma once
 
