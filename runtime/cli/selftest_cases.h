@@ -36,7 +36,7 @@ enum class Control {
 
 struct AttackCase {
   std::string_view name;
-  std::string_view layer;     // which layer answers
+  std::string_view layer;     // which layer answers; "-" for what is no layer
   std::string_view act;       // of sbx-probe
   std::string_view argument;  // "@canary", "@node", "@socket" stand for what the control prepared
   std::string_view control_argument;

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/cli/selftest_control.h"
+#include "runtime/policy/layers.h"
 
 namespace sbx::cli {
 namespace {
@@ -44,6 +45,12 @@ TEST(SelftestCases, EveryCaseHasANameOfItsOwnAndAnExpectation) {
         << attack.name;
   }
   EXPECT_GE(names.size(), 15U);
+}
+
+TEST(SelftestCases, EveryCaseIsOfALayerOrOfNone) {
+  for (const AttackCase& attack : attack_cases()) {
+    EXPECT_TRUE(attack.layer == "-" || policy::layer_from_name(attack.layer)) << attack.name;
+  }
 }
 
 TEST(SelftestCases, AnActThatSucceedsInsideFails) {
