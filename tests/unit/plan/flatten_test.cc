@@ -3,10 +3,13 @@
 
 #include <cstring>
 
+#include "runtime/cgroup/driver.h"
 #include "tests/unit/plan/synthetic.h"
 
 namespace sbx::plan::test {
 namespace {
+
+static_assert(std::size_t{kMaxJoin} == cgroup::kMaxJoinFds, "a slot for each file to join through");
 
 using ::testing::ElementsAre;
 using ::testing::ElementsAreArray;
