@@ -218,8 +218,7 @@ void Notes::add_background() {
   if (!ending_.background_killed) return;
   add("background_killed",
       "Processes that the program had started were still running when it ended and were killed; "
-      "wait "
-      "for them before it exits.");
+      "wait for them before it exits.");
 }
 
 // The end of stderr, without NULs so that the C matcher sees all of it.
@@ -308,8 +307,7 @@ void Notes::add_silence() {
   }
   add("no_output",
       "The program ran and exited with 0 but printed nothing and left no file in /output; print "
-      "the "
-      "result or write it there.");
+      "the result or write it there.");
 }
 
 }  // namespace
