@@ -1,16 +1,35 @@
-// Errors come back as values: toml++ is configured not to throw for them, and what its containers
-// may still throw (out of memory) is caught below.
-#define TOML_EXCEPTIONS 0
-#define TOML_ENABLE_FORMATTERS 1
-#define TOML_HEADER_ONLY 1
 #include "runtime/policy/toml_reader.h"
 
 #include <fmt/format.h>
-#include <toml++/toml.h>
 
 #include <algorithm>
 #include <cmath>
 #include <exception>
+
+// SECURITY: toml++ 3.3 asserts in release builds by telling the compiler that the condition holds,
+// and some inputs break it ("[ = 1" does): undefined behaviour. Here every assertion is a check
+// that throws. The header has to be included first, since it defines the macros without asking.
+#define TOML_EXCEPTIONS 1
+#define TOML_HEADER_ONLY 1
+#include <toml++/impl/preprocessor.h>
+#undef TOML_ASSERT
+#undef TOML_ASSERT_ASSUME
+#define TOML_ASSERT(condition) ::sbx::policy::parser_check(static_cast<bool>(condition))
+#define TOML_ASSERT_ASSUME(condition) TOML_ASSERT(condition)
+
+namespace sbx::policy {
+namespace {
+
+struct ParserCheckFailed : std::exception {};
+
+constexpr void parser_check(bool holds) {
+  if (!holds) throw ParserCheckFailed();
+}
+
+}  // namespace
+}  // namespace sbx::policy
+
+#include <toml++/toml.h>
 
 namespace sbx::policy {
 namespace {
@@ -107,6 +126,29 @@ Result<void> check_size(std::string_view text, std::string_view origin) {
   return {};
 }
 
+bool breaks_check(std::string_view text) {
+  try {
+    (void)toml::parse(text);  // only whether it gets through
+  } catch (const ParserCheckFailed&) {
+    return true;
+  } catch (const std::exception&) {
+    // An ordinary error, for instance of a text that was cut in the middle.
+  }
+  return false;
+}
+
+// The parser reads forward only, so the lines up to the bad one break the check and fewer do not.
+std::size_t line_of_failed_check(std::string_view text) {
+  std::vector<std::size_t> ends;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') ends.push_back(i + 1);
+  }
+  const auto bad = std::partition_point(ends.begin(), ends.end(), [text](std::size_t end) {
+    return !breaks_check(text.substr(0, end));
+  });
+  return static_cast<std::size_t>(bad - ends.begin()) + 1;
+}
+
 }  // namespace
 
 const TomlValue* TomlValue::find(std::string_view name) const {
@@ -118,18 +160,18 @@ const TomlValue* TomlValue::find(std::string_view name) const {
 Result<TomlValue> parse_toml(std::string_view text, std::string_view origin) {
   SBX_TRY(check_size(text, origin));
   try {
-    const toml::parse_result parsed = toml::parse(text);
-    if (!parsed) {
-      const toml::parse_error& error = parsed.error();
-      return invalid(
-          fmt::format("{}:{}: {}", origin, error.source().begin.line, error.description()));
-    }
+    const toml::table table = toml::parse(text);
     TomlValue root;
-    if (!convert(parsed.table(), root, 0)) {
+    if (!convert(table, root, 0)) {
       return invalid(fmt::format("{}: nested more than {} levels deep", origin, kMaxTomlDepth));
     }
     return root;
-  } catch (const std::exception& error) {
+  } catch (const toml::parse_error& error) {
+    return invalid(
+        fmt::format("{}:{}: {}", origin, error.source().begin.line, error.description()));
+  } catch (const ParserCheckFailed&) {
+    return invalid(fmt::format("{}:{}: not valid TOML", origin, line_of_failed_check(text)));
+  } catch (const std::exception& error) {  // out of memory
     return invalid(fmt::format("{}: {}", origin, error.what()));
   }
 }
