@@ -2,10 +2,10 @@
 
 #include <signal.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <utility>
 
+#include "runtime/base/deadline.h"
 #include "runtime/cgroup/driver.h"
 #include "runtime/plan/plan.h"
 #include "runtime/run.h"
@@ -46,13 +46,6 @@ void ignore_broken_pipes() {
 
 bool group_is_dead(std::string_view group, void* directory) {
   return static_cast<const spawn::RuntimeDirectory*>(directory)->is_dead_group(group);
-}
-
-int milliseconds_until(std::chrono::steady_clock::time_point deadline) {
-  if (deadline == std::chrono::steady_clock::time_point::max()) return -1;
-  const auto left =
-      std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-  return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 60'000));
 }
 
 }  // namespace
@@ -162,7 +155,7 @@ Result<collect::Outcome> Sandbox::run(const plan::Request& request, RunHooks hoo
   SBX_ASSIGN(const std::unique_ptr<Run> run, start(request, std::move(hooks)));
   while (!run->done()) {
     std::vector<pollfd> fds = run->interest();
-    const int ready = ::poll(fds.data(), fds.size(), milliseconds_until(run->next_deadline()));
+    const int ready = ::poll(fds.data(), fds.size(), poll_timeout(run->next_deadline()));
     if (ready < 0 && errno != EINTR) return sys_error("poll");
     if (ready < 0) {
       for (pollfd& entry : fds) entry.revents = 0;

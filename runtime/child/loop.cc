@@ -21,6 +21,7 @@ constexpr std::uint32_t kMaxSeen = 64;
 // Larger than any kernel's struct seccomp_notif so far (80 bytes).
 constexpr std::size_t kNotificationSize = 512;
 constexpr std::uint32_t kX32Bit = 0x40000000;
+constexpr std::uint32_t kAuditArchX86_64 = 0xc000003e;
 
 struct SeenCall {
   std::uint32_t nr;
@@ -62,7 +63,9 @@ void report_totals() {
 }
 
 std::uint16_t action_for(const plan::FlatPlan& plan, std::uint32_t nr, std::uint32_t arch) {
-  if (arch != plan.audit_arch || ((nr & kX32Bit) != 0 && nr != ~0U)) return plan::kHostileAction;
+  // On x86-64 the bit marks an x32 call, which shares the architecture; elsewhere it marks nothing.
+  const bool x32 = arch == kAuditArchX86_64 && (nr & kX32Bit) != 0 && nr != ~0U;
+  if (arch != plan.audit_arch || x32) return plan::kHostileAction;
   return nr < plan::kActionCount ? plan.actions[nr] : std::uint16_t{ENOSYS};
 }
 

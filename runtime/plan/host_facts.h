@@ -9,7 +9,7 @@
 
 namespace sbx::plan {
 
-// How the outer user namespace gets its ids (mechanics: "Who lives where").
+// How the outer user namespace gets its ids.
 enum class IdMode {
   kRange,        // root: 65536 ids from uid_base
   kSubordinate,  // a user with subordinate ids and newuidmap: 1 + n

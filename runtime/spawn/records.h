@@ -19,7 +19,7 @@ namespace sbx::spawn {
 // The directory for records and id locks. Created 0700 when missing.
 class RuntimeDirectory {
  public:
-  // `configured` or the default (contract.md): /run/sbx for root, $XDG_RUNTIME_DIR/sbx,
+  // `configured` or the default: /run/sbx for root, $XDG_RUNTIME_DIR/sbx,
   // /tmp/sbx-<uid>. kHost when it is no directory of the caller's.
   [[nodiscard]] static Result<RuntimeDirectory> open(const std::string& configured);
 
