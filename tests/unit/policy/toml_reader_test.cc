@@ -38,6 +38,11 @@ TEST(TomlReader, WhatBreaksTheParsersAssertionsIsASyntaxError) {
   EXPECT_EQ(error_of(parse_toml("a = 1\n\n[ = 1\nb = 2\n", "f")), "f:3: not valid TOML");
   EXPECT_EQ(error_of(parse_toml("[.a]", "f")), "f:1: not valid TOML");
   EXPECT_EQ(error_of(parse_toml("a = 1\n[ # x\n", "f")), "f:2: not valid TOML");
+  for (const char* text :
+       {"\n\u00e9 = 1", "\na \u0251", "\na = \u00e9", "\n[\u0301]", "\na\u00e9 = 1"}) {
+    EXPECT_TRUE(error_of(parse_toml(text, "f")).starts_with("f:2: ")) << text;
+  }
+  EXPECT_TRUE(parse_toml("a = \"\u00e9\" # \u0251", "f"));
 }
 
 TEST(TomlReader, AKeyGivenTwiceIsAnError) {
