@@ -46,7 +46,8 @@ TEST(Code, IsAcceptedAtTheLimitAndRefusedPastIt) {
 }
 
 TEST(Code, IsTheOnlyFileOfCodeAndOnlyALanguageHasOne) {
-  const Plan plan = planned(python("x = 1"));
+  const Request request = python("x = 1");  // the plan points into it
+  const Plan plan = planned(request);
   ASSERT_EQ(plan.fill.size(), 1U);
   EXPECT_EQ(plan.tmpfs.at(plan.fill[0].tmpfs).target, "/code");
   EXPECT_EQ(plan.fill[0].path, "main.py");
