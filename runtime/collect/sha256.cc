@@ -49,4 +49,13 @@ Result<std::string> sha256_of_file(int fd, std::uint64_t size) {
   return to_hex(digest);
 }
 
+std::string sha256_of(std::string_view bytes) {
+  SHA256_CTX context;
+  (void)SHA256_Init(&context);
+  (void)SHA256_Update(&context, bytes.data(), bytes.size());
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  (void)SHA256_Final(digest.data(), &context);
+  return to_hex(digest);
+}
+
 }  // namespace sbx::collect
