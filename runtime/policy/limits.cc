@@ -312,6 +312,25 @@ Result<void> set_limit(Limits& limits, std::string_view name, std::string_view v
   return {};
 }
 
+bool limit_is_above(const Limits& limits, const Limits& most, std::string_view name) {
+  const Row* row = find_row(name);
+  if (row == nullptr) return false;
+  const auto bound = load(most, row->member);
+  if (!bound) return false;
+  const auto value = load(limits, row->member);
+  return !value || *value > *bound;
+}
+
+void copy_limit(Limits& limits, const Limits& from, std::string_view name) {
+  const Row* row = find_row(name);
+  if (row == nullptr) return;
+  if (const auto value = load(from, row->member)) {
+    store(limits, row->member, *value);
+  } else {
+    limits.*std::get<std::optional<milliseconds> Limits::*>(row->member) = std::nullopt;
+  }
+}
+
 std::string limit_text(const Limits& limits, std::string_view name) {
   const Row* row = find_row(name);
   if (row == nullptr) return {};

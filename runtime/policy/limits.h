@@ -65,6 +65,12 @@ struct LimitField {
 // was given and what is allowed; unknown names are errors too.
 [[nodiscard]] Result<void> set_limit(Limits& limits, std::string_view name, std::string_view value);
 
+// True when `limits` ask for more of `name` than `most` does. No limit is more than any; of two
+// that are not numbers, "host" is more than "none".
+[[nodiscard]] bool limit_is_above(const Limits& limits, const Limits& most, std::string_view name);
+// Sets `name` to what `from` has.
+void copy_limit(Limits& limits, const Limits& from, std::string_view name);
+
 // The value as it would be typed ("256M", "0.5", "none" for no cpu limit).
 [[nodiscard]] std::string limit_text(const Limits& limits, std::string_view name);
 // The value as a JSON literal in contract units (bytes, decimal seconds, cpus; null for none).

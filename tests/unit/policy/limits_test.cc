@@ -164,5 +164,34 @@ TEST(Limits, CpuSecondsCanBeTakenBack) {
   EXPECT_FALSE(limits.cpu_seconds.has_value());
 }
 
+TEST(Limits, NoLimitIsMoreThanAnyCeiling) {
+  Limits most;
+  most.cpu_seconds = milliseconds{5'000};
+  Limits limits;
+  EXPECT_TRUE(limit_is_above(limits, most, "cpu_seconds"));
+  limits.cpu_seconds = milliseconds{5'000};
+  EXPECT_FALSE(limit_is_above(limits, most, "cpu_seconds"));
+  limits.cpu_seconds = milliseconds{5'001};
+  EXPECT_TRUE(limit_is_above(limits, most, "cpu_seconds"));
+  EXPECT_FALSE(limit_is_above(limits, Limits{}, "cpu_seconds")) << "no ceiling";
+}
+
+TEST(Limits, EveryLimitCanBeComparedAndCopied) {
+  Limits other;
+  ASSERT_TRUE(set_limit(other, "memory", "1G"));
+  ASSERT_TRUE(set_limit(other, "network", "host"));
+  ASSERT_TRUE(set_limit(other, "output_kills", "true"));
+  ASSERT_TRUE(set_limit(other, "cpu_seconds", "3"));
+  for (const char* name : {"memory", "network", "output_kills"}) {
+    EXPECT_TRUE(limit_is_above(other, Limits{}, name)) << name;
+    EXPECT_FALSE(limit_is_above(Limits{}, other, name)) << name;
+  }
+  Limits copy;
+  for (const LimitField& field : limit_fields()) copy_limit(copy, other, field.name);
+  EXPECT_EQ(copy, other);
+  for (const LimitField& field : limit_fields()) copy_limit(copy, Limits{}, field.name);
+  EXPECT_EQ(copy, Limits{});
+}
+
 }  // namespace
 }  // namespace sbx::policy
