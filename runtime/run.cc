@@ -15,7 +15,26 @@ constexpr std::chrono::seconds kCollectPatience{60};
 // A v1 group is empty within milliseconds of the last process; a v2 one tells.
 constexpr std::chrono::milliseconds kRemovePatience{2000};
 
+// Collection limits cross the spawner as a packet; the stage to the right defines its own type.
+void serve_collection(int directory, int socket, const spawn::CollectRequest& request) {
+  collect::serve_collection(
+      directory, socket,
+      {request.files, request.file_bytes, request.files_bytes, request.file_depth});
+}
+
 }  // namespace
+
+spawn::SpawnerOptions spawner_options(const plan::HostFacts& host) {
+  spawn::SpawnerOptions options;
+  options.ids = host.ids;
+  options.id_count = host.id_count;
+  options.host_uid = host.host_uid;
+  options.host_gid = host.host_gid;
+  options.sub_uid = host.sub_uid;
+  options.sub_gid = host.sub_gid;
+  options.collect = serve_collection;
+  return options;
+}
 
 RunInFlight::RunInFlight(const RunEnvironment& environment, plan::Request request, RunHooks hooks)
     : environment_(environment),
@@ -55,6 +74,7 @@ Result<void> RunInFlight::spawn() {
   plan::LaunchFacts facts;
   facts.payload_id = lease_.index;
   facts.inject = environment_.inject;
+  facts.weaken = environment_.weaken;
   SBX_ASSIGN(spawn::Child child,
              spawn::spawn_child(*environment_.spawner, plan_, facts, cgroup_.get(), with_stdin));
   supervise::SupervisionOptions options;

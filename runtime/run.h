@@ -15,6 +15,7 @@
 #include "runtime/plan/plan.h"
 #include "runtime/sandbox.h"
 #include "runtime/spawn/records.h"
+#include "runtime/spawn/spawner.h"
 #include "runtime/supervise/supervision.h"
 
 namespace sbx {
@@ -26,8 +27,11 @@ struct RunEnvironment {
   const spawn::RuntimeDirectory* directory = nullptr;
   const plan::HostFacts* host = nullptr;
   const policy::Policy* policy = nullptr;
-  plan::StepMask inject = 0;  // honoured by the testing sbx-init alone
+  plan::StepMask inject = 0, weaken = 0;  // honoured by the testing sbx-init alone
 };
+
+// The spawner that suits a host, with this library's collector in it.
+[[nodiscard]] spawn::SpawnerOptions spawner_options(const plan::HostFacts& host);
 
 class RunInFlight final : public Run {
  public:

@@ -15,27 +15,6 @@
 namespace sbx {
 namespace {
 
-// Collection limits cross the spawner as a packet; the stage to the right defines its own type.
-void serve_collection(int directory, int socket, const spawn::CollectRequest& request) {
-  collect::serve_collection(
-      directory, socket,
-      {request.files, request.file_bytes, request.files_bytes, request.file_depth});
-}
-
-spawn::SpawnerOptions spawner_options(const plan::HostFacts& host, bool single_run) {
-  spawn::SpawnerOptions options;
-  options.single_run = single_run;
-  options.refill_net_namespaces = !single_run;
-  options.ids = host.ids;
-  options.id_count = host.id_count;
-  options.host_uid = host.host_uid;
-  options.host_gid = host.host_gid;
-  options.sub_uid = host.sub_uid;
-  options.sub_gid = host.sub_gid;
-  options.collect = serve_collection;
-  return options;
-}
-
 // Payloads that close their stdin must not end us. What the program around us chose is kept.
 void ignore_broken_pipes() {
   struct sigaction current{};
@@ -94,7 +73,10 @@ Result<void> Sandbox::State::choose_cgroups(const policy::RuntimeConfig& config)
 
 Result<void> Sandbox::State::start_spawner(bool single_run) {
   SBX_ASSIGN(spawner_record, spawn::Record::create(*directory, spawn::new_run_id()));
-  SBX_ASSIGN(spawner, spawn::Spawner::start(spawner_options(host, single_run)));
+  spawn::SpawnerOptions options = spawner_options(host);
+  options.single_run = single_run;
+  options.refill_net_namespaces = !single_run;
+  SBX_ASSIGN(spawner, spawn::Spawner::start(options));
   if (!cgroups) return {};
   return cgroups->adopt_spawner(spawner->pid(), directory->group_name(spawner_record->id()));
 }

@@ -39,8 +39,9 @@ struct StepEntry {
 // Walks a list: skips what the plan says, reports a failure, and returns false when it must end.
 [[nodiscard]] bool walk(Context& context, const StepEntry* steps, std::size_t count);
 
-// Whether a test build makes this step fail (false in the product, whatever the plan says).
-[[nodiscard]] bool injected(const Context& context, Step step);
+// What is run for an entry of a list: the entry's own function (chosen_step.cc). The sbx-init of
+// test builds has another file in its place, which can make a step fail or leave something out.
+[[nodiscard]] StepFunction chosen_step(const Context& context, const StepEntry& entry);
 
 // One record to the supervisor. Never blocks: the pipe is non-blocking and larger than all the
 // records a run can send.

@@ -229,7 +229,7 @@ int run_payload(void* shared) {
   report(record);
   if (!walk(context, kFilterStep, 1)) exit_now(127);
   for (const StepEntry& entry : kLateSteps) {
-    const Word result = injected(context, entry.step) ? Word{-ENOTRECOVERABLE} : entry.run(context);
+    const Word result = chosen_step(context, entry)(context);
     if (result >= 0) continue;
     context.late_step = entry.step;
     context.late_error = static_cast<int>(-result);

@@ -1,6 +1,4 @@
 // Walking a list of steps and telling the supervisor about it.
-#include <asm-generic/errno.h>
-
 #include "runtime/child/context.h"
 
 namespace sbx::child {
@@ -10,20 +8,11 @@ void report(const plan::Record& record) {
   (void)sys(__NR_write, plan::kSlotReport, &record, sizeof record);
 }
 
-bool injected([[maybe_unused]] const Context& context, [[maybe_unused]] Step step) {
-#ifdef SBX_FAULT_INJECTION
-  return (context.plan->inject & plan::step_bit(step)) != 0;
-#else
-  return false;
-#endif
-}
-
 bool walk(Context& context, const StepEntry* steps, std::size_t count) {
   for (std::size_t i = 0; i < count; ++i) {
     const plan::StepMask bit = plan::step_bit(steps[i].step);
     if ((context.plan->skip & bit) != 0) continue;
-    const Word result =
-        injected(context, steps[i].step) ? Word{-ENOTRECOVERABLE} : steps[i].run(context);
+    const Word result = chosen_step(context, steps[i])(context);
     if (result >= 0) continue;
     const bool passed_over = (context.plan->may_fail & bit) != 0;
     plan::Record record;

@@ -37,23 +37,12 @@ plan::Request probe_request(const AttackCase& attack, const std::string& argumen
 
 Observation observe_inside(Sandbox& sandbox, const AttackCase& attack,
                            const std::string& argument) {
-  Observation seen;
   RunHooks hooks;
   hooks.collect = collect::CollectMode::kNone;
   const Result<collect::Outcome> outcome = sandbox.run(probe_request(attack, argument), hooks);
-  if (!outcome) {
-    seen.trouble = to_string(outcome.error());
-    return seen;
-  }
-  if (outcome->status == collect::Status::kSecurity) {
-    for (const collect::Denial& denial : outcome->denials) {
-      if (denial.tier == "hostile") seen.hostile_syscall = denial.syscall;
-    }
-    return seen;
-  }
-  if (outcome->ok()) return parse_probe_line(outcome->stdout_bytes);
-  seen.trouble = fmt::format("status {}", collect::status_name(outcome->status));
-  if (outcome->error) seen.trouble += ": " + outcome->error->detail;
+  if (outcome) return observe(*outcome);
+  Observation seen;
+  seen.trouble = to_string(outcome.error());
   return seen;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <nlohmann/json.hpp>
 
 #include "runtime/collect/escape.h"
 
@@ -139,6 +140,43 @@ std::string_view case_state_name(CaseState state) {
       break;
   }
   return "control failed";
+}
+
+Observation observe(const collect::Outcome& outcome) {
+  Observation seen;
+  for (const collect::Denial& denial : outcome.denials) {
+    if (denial.tier != "hostile") seen.denied.push_back(denial.syscall);
+  }
+  if (outcome.status == collect::Status::kSecurity) {
+    for (const collect::Denial& denial : outcome.denials) {
+      if (denial.tier == "hostile") seen.hostile_syscall = denial.syscall;
+    }
+    return seen;
+  }
+  if (outcome.ok()) {
+    std::vector<std::string> denied = std::move(seen.denied);
+    seen = parse_probe_line(outcome.stdout_bytes);
+    seen.denied = std::move(denied);
+    return seen;
+  }
+  seen.trouble = fmt::format("status {}", collect::status_name(outcome.status));
+  if (outcome.error) seen.trouble += ": " + outcome.error->detail;
+  return seen;
+}
+
+Observation parse_probe_line(std::string_view line) {
+  Observation seen;
+  const nlohmann::json parsed = nlohmann::json::parse(line, nullptr, false);
+  const bool whole = parsed.is_object() && parsed.contains("errno") && parsed.contains("value") &&
+                     parsed["errno"].is_number_integer() && parsed["value"].is_string();
+  if (!whole) {
+    seen.trouble = line.empty() ? "the probe said nothing" : std::string(line.substr(0, 200));
+    return seen;
+  }
+  seen.answered = true;
+  seen.sys_errno = parsed["errno"].get<int>();
+  seen.value = parsed["value"].get<std::string>();
+  return seen;
 }
 
 bool matches(const Expectation& expected, const Observation& seen) {

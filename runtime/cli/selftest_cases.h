@@ -7,16 +7,20 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "runtime/collect/outcome.h"
 
 namespace sbx::cli {
 
 // How one act of sbx-probe ended, inside or outside.
 struct Observation {
-  bool answered = false;        // the probe came back and said how the kernel answered
-  int sys_errno = 0;            // with answered; 0: the act succeeded
-  std::string value;            // with answered, for acts that look
-  std::string hostile_syscall;  // inside: the run was ended for this call
-  std::string trouble;          // neither: why not
+  bool answered = false;            // the probe came back and said how the kernel answered
+  int sys_errno = 0;                // with answered; 0: the act succeeded
+  std::string value;                // with answered, for acts that look
+  std::string hostile_syscall;      // inside: the run was ended for this call
+  std::vector<std::string> denied;  // inside: calls that were answered with an errno and counted
+  std::string trouble;              // neither: why not
 };
 
 // What must be seen inside: the run ended for the call, where one is named; else one of the others.
@@ -50,6 +54,12 @@ struct AttackCase {
 
 enum class CaseState { kPass, kFail, kNotApplicable, kControlFailed };
 [[nodiscard]] std::string_view case_state_name(CaseState state);
+
+// What a run of sbx-probe came to. A run that ended by a limit, a signal or a failure says nothing
+// of the act: that is trouble, never a denial.
+[[nodiscard]] Observation observe(const collect::Outcome& outcome);
+// One line of sbx-probe's output. `answered` is false when it is not one.
+[[nodiscard]] Observation parse_probe_line(std::string_view line);
 
 [[nodiscard]] bool matches(const Expectation& expected, const Observation& seen);
 // `control` is none where it does not apply (kRoot for an ordinary user).

@@ -19,7 +19,6 @@
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
-#include <nlohmann/json.hpp>
 
 #include "runtime/base/sys.h"
 #include "runtime/cli/in_child.h"
@@ -151,21 +150,6 @@ std::string ControlGround::resolve(std::string_view argument) const {
   if (argument == "@node") return directory_ + "/node";
   if (argument == "@socket") return socket_name_;
   return std::string(argument);
-}
-
-Observation parse_probe_line(std::string_view line) {
-  Observation seen;
-  const nlohmann::json parsed = nlohmann::json::parse(line, nullptr, false);
-  const bool whole = parsed.is_object() && parsed.contains("errno") && parsed.contains("value") &&
-                     parsed["errno"].is_number_integer() && parsed["value"].is_string();
-  if (!whole) {
-    seen.trouble = line.empty() ? "the probe said nothing" : std::string(line.substr(0, 200));
-    return seen;
-  }
-  seen.answered = true;
-  seen.sys_errno = parsed["errno"].get<int>();
-  seen.value = parsed["value"].get<std::string>();
-  return seen;
 }
 
 std::optional<Observation> run_control(const AttackCase& attack, const ControlGround& ground) {

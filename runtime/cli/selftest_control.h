@@ -31,9 +31,6 @@ class ControlGround {
   UniqueFd socket_;
 };
 
-// One line of sbx-probe's output. `answered` is false when it is not one.
-[[nodiscard]] Observation parse_probe_line(std::string_view line);
-
 // None where the control does not apply to this caller. Blocking; at most 10 seconds.
 [[nodiscard]] std::optional<Observation> run_control(const AttackCase& attack,
                                                      const ControlGround& ground);

@@ -92,7 +92,9 @@ struct FlatPlan {
   std::uint32_t total_size = 0;
   StepMask skip = 0;      // steps not to walk at all (a layer turned off or not there)
   StepMask may_fail = 0;  // steps whose failure is reported as information, and passed over
-  StepMask inject = 0;    // test builds only: steps that fail with ENOTRECOVERABLE
+  // For the sbx-init of test builds; the product's has no code that looks at them.
+  StepMask inject = 0;  // steps that fail with ENOTRECOVERABLE
+  StepMask weaken = 0;  // steps that leave out what they protect (tests/support/weakened_steps.cc)
 
   Span hostname;
   Span rootfs;  // absolute path of the image's tree; empty: a tmpfs built from host binds

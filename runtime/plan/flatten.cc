@@ -167,6 +167,7 @@ Result<std::vector<std::uint8_t>> flatten(const Plan& plan, const LaunchFacts& f
   flat.skip = plan.skip;
   flat.may_fail = plan.may_fail;
   flat.inject = facts.inject;
+  flat.weaken = facts.weaken;
   SBX_TRY(flatten_files(flat, blob, plan, facts));
   SBX_TRY(flatten_process(flat, blob, plan, facts));
   flat.total_size = static_cast<std::uint32_t>(sizeof flat + blob.bytes().size());

@@ -106,7 +106,7 @@ struct LaunchFacts {
   std::uint32_t join_count = 0;
   std::uint32_t init_join_count = 0;
   bool payload_leaf = false;
-  StepMask inject = 0;  // tests only
+  StepMask inject = 0, weaken = 0;  // tests only
 };
 
 // The block for sbx-init. kInvalid when a table or the block would overflow.

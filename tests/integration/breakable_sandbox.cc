@@ -10,24 +10,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-void serve_collection(int directory, int socket, const spawn::CollectRequest& request) {
-  collect::serve_collection(
-      directory, socket,
-      {request.files, request.file_bytes, request.files_bytes, request.file_depth});
-}
-
-spawn::SpawnerOptions spawner_options(const plan::HostFacts& host) {
-  spawn::SpawnerOptions options;
-  options.ids = host.ids;
-  options.id_count = host.id_count;
-  options.host_uid = host.host_uid;
-  options.host_gid = host.host_gid;
-  options.sub_uid = host.sub_uid;
-  options.sub_gid = host.sub_gid;
-  options.collect = serve_collection;
-  return options;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<BreakableSandbox>> BreakableSandbox::open(
@@ -65,14 +47,41 @@ BreakableSandbox::~BreakableSandbox() {
 Result<std::unique_ptr<RunInFlight>> BreakableSandbox::start(const plan::Request& request,
                                                              plan::StepMask failing,
                                                              RunHooks hooks) {
-  const RunEnvironment environment{&*spawner_, cgroups_.get(), &*directory_,
-                                   &host_,     &policy_,       failing};
+  Weakening weakening;
+  weakening.failing = failing;
+  return start(request, weakening, std::move(hooks));
+}
+
+// The environment is read while the run starts; afterwards only what is ours as long as we live.
+Result<std::unique_ptr<RunInFlight>> BreakableSandbox::start(const plan::Request& request,
+                                                             const Weakening& weakening,
+                                                             RunHooks hooks) {
+  weakened_host_ = host_;
+  weakened_policy_ = policy_;
+  weakened_host_.missing |= weakening.missing;
+  weakened_policy_.allow_missing |= weakening.missing;
+  if (weakening.shared_id) {
+    weakened_host_.ids = plan::IdMode::kSingle;
+    weakened_host_.id_count = 1;
+  }
+  RunEnvironment environment{&*spawner_, cgroups_.get(), &*directory_, &weakened_host_,
+                             &weakened_policy_};
+  if (weakening.without_cgroup) environment.cgroups = nullptr;
+  environment.inject = weakening.failing;
+  environment.weaken = weakening.weakened;
   return RunInFlight::start(environment, request, std::move(hooks));
 }
 
 Result<collect::Outcome> BreakableSandbox::run(const plan::Request& request, plan::StepMask failing,
                                                RunHooks hooks) {
-  SBX_ASSIGN(const auto run, start(request, failing, std::move(hooks)));
+  Weakening weakening;
+  weakening.failing = failing;
+  return run(request, weakening, std::move(hooks));
+}
+
+Result<collect::Outcome> BreakableSandbox::run(const plan::Request& request,
+                                               const Weakening& weakening, RunHooks hooks) {
+  SBX_ASSIGN(const auto run, start(request, weakening, std::move(hooks)));
   if (!drive(*run)) return invalid("the run did not end");
   return run->take_outcome();
 }

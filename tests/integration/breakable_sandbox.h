@@ -1,8 +1,10 @@
-// BreakableSandbox: what Sandbox is (runtime/sandbox.cc), with two doors that the product does not
-// have: steps of the child that fail on demand, and the spawner's pid.
+// BreakableSandbox: what Sandbox is (runtime/sandbox.cc), with doors that the product does not
+// have: steps of the child that fail on demand or leave out what they protect, and the spawner's
+// pid.
 //
-// Programs that use it link sbx_sandbox-testing, whose sbx-init honours FlatPlan::inject; the
-// product's has no such code, so there is nothing to turn on there.
+// Programs that use it link sbx_sandbox-testing, whose sbx-init honours FlatPlan::inject and
+// FlatPlan::weaken (tests/support/weakened_steps.cc); the product's has no such code, so there is
+// nothing to turn on there.
 #pragma once
 
 #include <chrono>
@@ -17,6 +19,15 @@
 
 namespace sbx::test {
 
+// What one run does without. Sets of whole layers: tests/adversarial/layers_off.h.
+struct Weakening {
+  plan::StepMask failing = 0;     // steps that fail
+  plan::StepMask weakened = 0;    // steps that leave out what they protect
+  policy::LayerMask missing = 0;  // layers that this host is said not to have, allowed to lack
+  bool shared_id = false;         // the payload has init's uid
+  bool without_cgroup = false;    // no limits: only for programs that stay small by themselves
+};
+
 class BreakableSandbox {
  public:
   // `rootfs`: an image's name, or "host". SIGPIPE is ignored from here on.
@@ -29,8 +40,13 @@ class BreakableSandbox {
   [[nodiscard]] Result<std::unique_ptr<RunInFlight>> start(const plan::Request& request,
                                                            plan::StepMask failing = 0,
                                                            RunHooks hooks = {});
+  [[nodiscard]] Result<std::unique_ptr<RunInFlight>> start(const plan::Request& request,
+                                                           const Weakening& weakening,
+                                                           RunHooks hooks = {});
   [[nodiscard]] Result<collect::Outcome> run(const plan::Request& request,
                                              plan::StepMask failing = 0, RunHooks hooks = {});
+  [[nodiscard]] Result<collect::Outcome> run(const plan::Request& request,
+                                             const Weakening& weakening, RunHooks hooks = {});
   [[nodiscard]] Result<plan::Plan> plan(const plan::Request& request) const;
 
   [[nodiscard]] policy::Policy& policy() { return policy_; }
@@ -42,6 +58,8 @@ class BreakableSandbox {
 
   policy::Policy policy_;
   plan::HostFacts host_;
+  policy::Policy weakened_policy_;
+  plan::HostFacts weakened_host_;
   std::optional<spawn::RuntimeDirectory> directory_;
   std::unique_ptr<cgroup::Driver> cgroups_;
   std::optional<spawn::Record> record_;

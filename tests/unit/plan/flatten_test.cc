@@ -66,6 +66,7 @@ LaunchFacts facts() {
   launch.join_count = 2;
   launch.payload_leaf = true;
   launch.inject = step_bit(Step::kPivot);
+  launch.weaken = step_bit(Step::kMasks);
   return launch;
 }
 
@@ -92,6 +93,7 @@ TEST(FlatBlock, CarriesTheFactsOfTheLaunch) {
   EXPECT_EQ(block.flat.join_count, 2U);
   EXPECT_EQ(block.flat.has_payload_leaf, 1U);
   EXPECT_EQ(block.flat.inject, step_bit(Step::kPivot));
+  EXPECT_EQ(block.flat.weaken, step_bit(Step::kMasks));
   EXPECT_EQ(block.flat.skip, plan.skip);
   EXPECT_EQ(block.flat.may_fail, plan.may_fail);
   EXPECT_EQ(block.flat.has_netns, 1U);

@@ -1,0 +1,91 @@
+#include "tests/adversarial/arena.h"
+
+#include <sys/stat.h>
+
+#include <filesystem>
+
+#include "runtime/cli/probe_program.h"
+
+namespace sbx::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr const char* kProgramDirectory = SBX_TEST_PROGRAMS;
+
+void make_bare_image(const std::string& directory) {
+  const fs::path rootfs = fs::path(directory) / "bare/1/rootfs";
+  for (const char* name : {"dev", "proc", "tmp", "code", "input", "output", "work", "etc"}) {
+    fs::create_directories(rootfs / name);
+  }
+  fs::create_symlink("1", fs::path(directory) / "bare/current");
+}
+
+}  // namespace
+
+Arena::Arena() {
+  make_bare_image(images_.path());
+}
+
+Result<std::unique_ptr<Arena>> Arena::open(const std::string& rootfs) {
+  std::unique_ptr<Arena> arena(new Arena);
+  policy::RuntimeConfig config = arena->ground_.config();
+  if (rootfs == "bare") config.image_dir = arena->images_.path();
+  SBX_ASSIGN(arena->sandbox_, BreakableSandbox::open(config, rootfs));
+  return arena;
+}
+
+plan::Request Arena::probe(const std::string& act, const std::string& argument) {
+  plan::Request request;
+  const auto bytes = cli::probe_program();
+  request.files.push_back(
+      {"sbx-probe", std::string(reinterpret_cast<const char*>(bytes.data()), bytes.size())});
+  request.argv = {"/input/sbx-probe", act, argument};
+  return request;
+}
+
+plan::Request Arena::program(const std::string& name, std::vector<std::string> arguments) {
+  plan::Request request;
+  request.files.push_back({name, read_text(std::string(kProgramDirectory) + "/" + name)});
+  request.argv = std::move(arguments);
+  request.argv.insert(request.argv.begin(), "/input/" + name);
+  return request;
+}
+
+Result<collect::Outcome> Arena::run(const plan::Request& request, const Weakening& weakening,
+                                    RunHooks hooks) {
+  return sandbox_->run(request, weakening, std::move(hooks));
+}
+
+cli::Observation Arena::attack(const std::string& act, const std::string& argument,
+                               const Weakening& weakening) {
+  RunHooks hooks;
+  hooks.collect = collect::CollectMode::kNone;
+  const auto outcome = run(probe(act, argument), weakening, std::move(hooks));
+  if (outcome) return cli::observe(*outcome);
+  cli::Observation seen;
+  seen.trouble = to_string(outcome.error());
+  return seen;
+}
+
+Things Arena::close() {
+  sandbox_.reset();
+  return ground_.leaked();
+}
+
+void AdversarialTest::SetUp() {
+  auto opened = Arena::open(rootfs_);
+  if (!opened && opened.error().code == ErrorCode::kHost) {
+    GTEST_SKIP() << to_string(opened.error()) << "; " << opened.error().fix;
+  }
+  ASSERT_TRUE(opened) << to_string(opened.error());
+  arena_ = *std::move(opened);
+}
+
+void AdversarialTest::TearDown() {
+  if (!arena_) return;
+  const Things left = arena_->close();
+  EXPECT_TRUE(left.empty()) << "left over:\n" << to_text(left);
+}
+
+}  // namespace sbx::test
