@@ -5,17 +5,16 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "runtime/base/escape.h"
 #include "runtime/cli/doctor_checks.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/verbs.h"
 #include "runtime/cli/write_out.h"
-#include "runtime/collect/escape.h"
 
 namespace sbx::cli {
 namespace {
 
 std::string to_table(const std::vector<Check>& checks) {
-  using collect::escape_for_terminal;
   std::size_t width = 0;
   for (const Check& check : checks) width = std::max(width, check.name.size());
   std::string text;

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "runtime/collect/escape.h"
+#include "runtime/base/escape.h"
 
 namespace sbx::cli {
 namespace {
@@ -45,8 +45,8 @@ void LiveOutput::append(std::string_view bytes) {
   }
   incomplete_ += bytes;
   const std::size_t whole = incomplete_.size() - unfinished_tail(incomplete_);
-  waiting_ += collect::escape_for_terminal(std::string_view(incomplete_).substr(0, whole),
-                                           collect::Keep::kNewlinesAndTabs);
+  waiting_ +=
+      escape_for_terminal(std::string_view(incomplete_).substr(0, whole), Keep::kNewlinesAndTabs);
   incomplete_.erase(0, whole);
 }
 
@@ -75,7 +75,7 @@ void LiveOutput::write_some() {
 }
 
 bool LiveOutput::flush() {
-  waiting_ += collect::escape_for_terminal(incomplete_, collect::Keep::kNewlinesAndTabs);
+  waiting_ += escape_for_terminal(incomplete_, Keep::kNewlinesAndTabs);
   incomplete_.clear();
   while (pending()) {
     // The caller may have made the descriptor non-blocking: wait, then write.

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "runtime/base/escape.h"
 #include "runtime/cli/write_out.h"
-#include "runtime/collect/escape.h"
 #include "runtime/policy/limits.h"
 #include "runtime/policy/policy.h"
 
@@ -18,7 +18,7 @@ using collect::Outcome;
 using collect::Status;
 
 std::string shown(std::string_view text) {
-  return collect::escape_for_terminal(text);
+  return escape_for_terminal(text);
 }
 
 // One sentence for an ending that no note explained.

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 
-#include "runtime/collect/escape.h"
+#include "runtime/base/escape.h"
 
 namespace sbx::cli {
 namespace {
@@ -211,7 +211,7 @@ std::string describe(const Observation& seen) {
   for (const char c : seen.value) {
     if (c != ' ' || (!text.empty() && text.back() != ' ')) text += c;
   }
-  return collect::escape_for_terminal(text);
+  return escape_for_terminal(text);
 }
 
 }  // namespace sbx::cli

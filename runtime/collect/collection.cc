@@ -10,10 +10,10 @@
 #include <cstring>
 #include <map>
 
+#include "runtime/base/sha256.h"
 #include "runtime/base/sys.h"
 #include "runtime/collect/names.h"
 #include "runtime/collect/normalize.h"
-#include "runtime/collect/sha256.h"
 #include "runtime/collect/wire.h"
 
 namespace sbx::collect {

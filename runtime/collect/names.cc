@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "runtime/collect/utf8.h"
+#include "runtime/base/utf8.h"
 
 namespace sbx::collect {
 namespace {

@@ -5,7 +5,7 @@
 #include <iterator>
 #include <vector>
 
-#include "runtime/collect/utf8.h"
+#include "runtime/base/utf8.h"
 
 namespace sbx::collect {
 namespace {

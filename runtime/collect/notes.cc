@@ -11,8 +11,8 @@
 #include <optional>
 #include <string_view>
 
+#include "runtime/base/escape.h"
 #include "runtime/base/scope_exit.h"
-#include "runtime/collect/escape.h"
 #include "runtime/policy/seccomp.h"
 
 namespace sbx::collect {

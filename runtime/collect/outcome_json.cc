@@ -3,9 +3,9 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
-#include "runtime/collect/base64.h"
+#include "runtime/base/base64.h"
+#include "runtime/base/utf8.h"
 #include "runtime/collect/outcome.h"
-#include "runtime/collect/utf8.h"
 
 namespace sbx::collect {
 namespace {

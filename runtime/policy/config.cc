@@ -7,7 +7,7 @@
 #include <cstdlib>
 
 #include "runtime/base/sys.h"
-#include "runtime/policy/toml_reader.h"
+#include "runtime/base/toml.h"
 
 namespace sbx::policy {
 namespace {

@@ -4,10 +4,10 @@
 #include <linux/audit.h>
 
 #include "runtime/base/sys.h"
+#include "runtime/base/toml.h"
 #include "runtime/policy/profile.h"
 #include "runtime/policy/seccomp_rules.h"
 #include "runtime/policy/shipped.h"
-#include "runtime/policy/toml_reader.h"
 
 namespace sbx::policy {
 namespace {

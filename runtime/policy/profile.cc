@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "runtime/policy/toml_reader.h"
+#include "runtime/base/toml.h"
 
 namespace sbx::policy {
 namespace {

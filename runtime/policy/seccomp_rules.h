@@ -16,8 +16,8 @@
 #include <vector>
 
 #include "runtime/base/result.h"
+#include "runtime/base/toml.h"
 #include "runtime/policy/seccomp.h"
-#include "runtime/policy/toml_reader.h"
 
 namespace sbx::policy {
 

@@ -5,10 +5,10 @@
 #include <span>
 #include <string_view>
 
-#include "runtime/collect/escape.h"
+#include "runtime/base/escape.h"
+#include "runtime/base/utf8.h"
 #include "runtime/collect/names.h"
 #include "runtime/collect/normalize.h"
-#include "runtime/collect/utf8.h"
 #include "runtime/collect/wire.h"
 #include "tests/support/rendered_path.h"
 
@@ -20,7 +20,7 @@ void require(bool holds) {
 
 bool has_control(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
-    const auto next = sbx::collect::decode_utf8(text, i);
+    const auto next = sbx::decode_utf8(text, i);
     const char32_t c = next.code_point;
     if (c < 0x20 || (c >= 0x7F && c <= 0x9F) || (c >= 0x202A && c <= 0x202E)) return true;
     i += next.length;
@@ -31,6 +31,7 @@ bool has_control(std::string_view text) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  using namespace sbx;
   using namespace sbx::collect;
   using sbx::test::is_utf8;
   using sbx::test::unrender_path;

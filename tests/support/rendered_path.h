@@ -4,13 +4,13 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/collect/utf8.h"
+#include "runtime/base/utf8.h"
 
 namespace sbx::test {
 
 inline bool is_utf8(std::string_view bytes) {
   std::string text;
-  return collect::append_replacing(text, bytes);
+  return append_replacing(text, bytes);
 }
 
 // The inverse of collect::render_path: each `\xNN` is a byte.

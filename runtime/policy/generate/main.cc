@@ -13,10 +13,10 @@
 #include <map>
 
 #include "runtime/base/sys.h"
+#include "runtime/base/toml.h"
 #include "runtime/policy/generate/emit.h"
 #include "runtime/policy/language_file.h"
 #include "runtime/policy/profile.h"
-#include "runtime/policy/toml_reader.h"
 
 namespace sbx::policy {
 namespace {

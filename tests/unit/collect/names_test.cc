@@ -1,12 +1,9 @@
-// Names, normalisation, escaping, UTF-8, base64: what turns hostile bytes into something to show.
+// Names and their normalisation: what turns hostile bytes into something to show.
 #include "runtime/collect/names.h"
 
 #include <gtest/gtest.h>
 
-#include "runtime/collect/base64.h"
-#include "runtime/collect/escape.h"
 #include "runtime/collect/normalize.h"
-#include "runtime/collect/utf8.h"
 #include "tests/support/rendered_path.h"
 
 namespace sbx::collect {
@@ -78,49 +75,6 @@ TEST(CanonicalKey, DiffersForTextsThatOnlyLookAlike) {
   EXPECT_NE(canonical_key("a\xCC\x81\xCC\x80"), canonical_key("a\xCC\x80\xCC\x81"))
       << "marks of one class keep their order";
   EXPECT_NE(canonical_key("\xFF"), canonical_key("\xFE"));
-}
-
-TEST(EscapeForTerminal, LeavesNothingThatATerminalActsOn) {
-  EXPECT_EQ(escape_for_terminal("\x1b[2J\x1b]0;t\x07"), "\\x1b[2J\\x1b]0;t\\x07");
-  EXPECT_EQ(escape_for_terminal("a\nb\tc\rd\x7f"), "a\\nb\\tc\\rd\\x7f");
-  EXPECT_EQ(escape_for_terminal("\xC2\x9B"
-                                "31m"),
-            "\\x9b31m")
-      << "CSI as C1";
-  EXPECT_EQ(escape_for_terminal("\x9B"), "\\x9b") << "the same as a bare byte";
-  EXPECT_EQ(escape_for_terminal("\xE2\x80\xAEgpj.exe"), "\\u{202e}gpj.exe")
-      << "right-to-left override";
-  EXPECT_EQ(escape_for_terminal("\xE2\x81\xA6x"), "\\u{2066}x") << "isolate";
-  EXPECT_EQ(escape_for_terminal("\xE2\x80\xA8"), "\\u{2028}") << "line separator";
-  EXPECT_EQ(escape_for_terminal(std::string_view("\0", 1)), "\\x00");
-}
-
-TEST(EscapeForTerminal, LeavesPlainTextAlone) {
-  const std::string text = "caf\xC3\xA9 \xE6\xBC\xA2\xF0\x9F\x98\x80 -rf \\";
-  EXPECT_EQ(escape_for_terminal(text), text);
-  EXPECT_EQ(escape_for_terminal("a\n\tb\r", Keep::kNewlinesAndTabs), "a\n\tb\\r");
-}
-
-TEST(Utf8, ReplacesEachIllFormedPartOnce) {
-  const auto replaced = [](std::string_view bytes) {
-    std::string text;
-    (void)append_replacing(text, bytes);
-    return text;
-  };
-  const std::string kBad = "\xEF\xBF\xBD";
-  EXPECT_EQ(replaced("a\xF0\x9F\x98z"), "a" + kBad + "z") << "one truncated sequence";
-  EXPECT_EQ(replaced("\xC0\xAF"), kBad + kBad);
-  EXPECT_EQ(replaced("\xED\xA0\x80"), kBad + kBad + kBad);
-  EXPECT_EQ(replaced("\xF4\x90\x80\x80"), kBad + kBad + kBad + kBad) << "past U+10FFFF";
-  EXPECT_EQ(replaced("\xF4\x8F\xBF\xBF"), "\xF4\x8F\xBF\xBF") << "U+10FFFF itself";
-}
-
-TEST(Base64, EncodesEveryRemainder) {
-  EXPECT_EQ(encode_base64(""), "");
-  EXPECT_EQ(encode_base64("f"), "Zg==");
-  EXPECT_EQ(encode_base64("fo"), "Zm8=");
-  EXPECT_EQ(encode_base64("foo"), "Zm9v");
-  EXPECT_EQ(encode_base64("\xFF\xFE\xFD\xFC"), "//79/A==");
 }
 
 }  // namespace

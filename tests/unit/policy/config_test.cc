@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <fstream>
 
-#include "runtime/policy/toml_reader.h"
+#include "runtime/base/toml.h"
 #include "tests/unit/policy/policy_files.h"
 
 namespace sbx::policy {

@@ -28,9 +28,9 @@ policy::RuleSet rules_of_profile(const std::string& name) {
   EXPECT_TRUE(rules) << error_of(rules);
   for (const auto& [file, text] : policy_files("profiles")) {
     if (file != name + ".toml") continue;
-    const auto profile = policy::parse_toml(text, file);
+    const auto profile = parse_toml(text, file);
     EXPECT_TRUE(profile) << error_of(profile);
-    const policy::TomlValue* overlay = profile->find("seccomp");
+    const TomlValue* overlay = profile->find("seccomp");
     if (overlay == nullptr) break;
     const auto loosened = policy::apply_profile(*rules, *overlay, file);
     EXPECT_TRUE(loosened) << error_of(loosened);

@@ -1,10 +1,10 @@
-// Text from inside, made safe for a terminal. Stage: collect; used by the edges that print. Pure.
+// Text from inside, made safe for a terminal. Stage: base; used by the edges that print. Pure.
 #pragma once
 
 #include <string>
 #include <string_view>
 
-namespace sbx::collect {
+namespace sbx {
 
 enum class Keep {
   kNothing,          // names and cells: one line
@@ -18,4 +18,4 @@ enum class Keep {
 // backslash stays.
 [[nodiscard]] std::string escape_for_terminal(std::string_view text, Keep keep = Keep::kNothing);
 
-}  // namespace sbx::collect
+}  // namespace sbx

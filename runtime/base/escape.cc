@@ -1,13 +1,13 @@
-#include "runtime/collect/escape.h"
+#include "runtime/base/escape.h"
 
 #include <fmt/format.h>
 
 #include <cstdint>
 #include <iterator>
 
-#include "runtime/collect/utf8.h"
+#include "runtime/base/utf8.h"
 
-namespace sbx::collect {
+namespace sbx {
 namespace {
 
 bool is_control(char32_t c) {
@@ -56,4 +56,4 @@ std::string escape_for_terminal(std::string_view text, Keep keep) {
   return out;
 }
 
-}  // namespace sbx::collect
+}  // namespace sbx

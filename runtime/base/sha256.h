@@ -1,4 +1,4 @@
-// SHA-256 of a file's bytes, and of bytes at hand. Stage: collect.
+// SHA-256 of a file's bytes, and of bytes at hand. Stage: base.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 #include "runtime/base/result.h"
 
-namespace sbx::collect {
+namespace sbx {
 
 // Lower-case hex of the first `size` bytes of `fd`, read from offset 0 without moving it. An error
 // when the file is not exactly `size` bytes long. Blocks for the reading.
@@ -15,4 +15,4 @@ namespace sbx::collect {
 // Lower-case hex.
 [[nodiscard]] std::string sha256_of(std::string_view bytes);
 
-}  // namespace sbx::collect
+}  // namespace sbx

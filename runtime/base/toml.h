@@ -1,5 +1,5 @@
 // TOML as plain values that know their key and line, and the checks that every reader of a policy,
-// language or config file shares. Stage: policy.
+// language or config file shares. Stage: base.
 //
 // toml++ is behind this header and nowhere else. Values only; no file is opened here.
 #pragma once
@@ -13,9 +13,10 @@
 
 #include "runtime/base/result.h"
 
-namespace sbx::policy {
+namespace sbx {
 
-// More is not a policy file. The parser recurses with the nesting; these bounds keep it shallow.
+// More is no configuration file. The parser recurses with the nesting; these bounds keep it
+// shallow.
 inline constexpr std::size_t kMaxTomlBytes = 64 * 1024;
 inline constexpr std::size_t kMaxTomlDotsPerLine = 32;
 inline constexpr std::uint32_t kMaxTomlDepth = 8;
@@ -54,4 +55,4 @@ struct TomlValue {
 [[nodiscard]] Result<std::vector<std::string>> string_list(std::string_view origin,
                                                            const TomlValue& value);
 
-}  // namespace sbx::policy
+}  // namespace sbx

@@ -1,8 +1,8 @@
-#include "runtime/collect/utf8.h"
+#include "runtime/base/utf8.h"
 
 #include <cstdint>
 
-namespace sbx::collect {
+namespace sbx {
 namespace {
 
 // What a lead byte promises: how many bytes follow, and the range of the first of them (Unicode 15,
@@ -85,4 +85,4 @@ void append_hex_byte(std::string& text, char byte) {
   text += kDigits[value & 0xF];
 }
 
-}  // namespace sbx::collect
+}  // namespace sbx

@@ -1,11 +1,11 @@
-// UTF-8 as untrusted bytes may hold it. Stage: collect. Pure functions.
+// UTF-8 as untrusted bytes may hold it. Stage: base. Pure functions.
 #pragma once
 
 #include <cstddef>
 #include <string>
 #include <string_view>
 
-namespace sbx::collect {
+namespace sbx {
 
 // One decoding step. When not valid, `length` bytes (at least 1) are a maximal ill-formed part, the
 // unit that Unicode (and Python's "replace") turns into one U+FFFD.
@@ -24,4 +24,4 @@ bool append_replacing(std::string& text, std::string_view bytes);
 // Appends `\xNN`.
 void append_hex_byte(std::string& text, char byte);
 
-}  // namespace sbx::collect
+}  // namespace sbx

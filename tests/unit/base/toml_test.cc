@@ -1,15 +1,16 @@
-#include "runtime/policy/toml_reader.h"
+#include "runtime/base/toml.h"
 
 #include <gtest/gtest.h>
 
-#include "tests/unit/policy/policy_files.h"
-
-namespace sbx::policy {
+namespace sbx {
 namespace {
 
-using test::error_of;
+template <typename T>
+std::string error_of(const Result<T>& result) {
+  return result ? "no error" : to_string(result.error());
+}
 
-TEST(TomlReader, ValuesKnowTheirPathAndLine) {
+TEST(Toml, ValuesKnowTheirPathAndLine) {
   const auto root = parse_toml("a = 1\n[b]\nc = \"x\"\nd = [\n  true,\n  2.5,\n]\n", "f");
   ASSERT_TRUE(root) << error_of(root);
   ASSERT_NE(root->find("a"), nullptr);
@@ -26,7 +27,7 @@ TEST(TomlReader, ValuesKnowTheirPathAndLine) {
   EXPECT_EQ(list->items[1].text, "2.5");
 }
 
-TEST(TomlReader, SyntaxErrorsHaveFileAndLine) {
+TEST(Toml, SyntaxErrorsHaveFileAndLine) {
   const auto broken = parse_toml("a = 1\nb =\n", "f.toml");
   ASSERT_FALSE(broken);
   EXPECT_EQ(broken.error().code, ErrorCode::kInvalid);
@@ -34,7 +35,7 @@ TEST(TomlReader, SyntaxErrorsHaveFileAndLine) {
 }
 
 // Inputs on which toml++ 3.3 breaks its own assertions, which in a release build is undefined.
-TEST(TomlReader, WhatBreaksTheParsersAssertionsIsASyntaxError) {
+TEST(Toml, WhatBreaksTheParsersAssertionsIsASyntaxError) {
   EXPECT_EQ(error_of(parse_toml("a = 1\n\n[ = 1\nb = 2\n", "f")), "f:3: not valid TOML");
   EXPECT_EQ(error_of(parse_toml("[.a]", "f")), "f:1: not valid TOML");
   EXPECT_EQ(error_of(parse_toml("a = 1\n[ # x\n", "f")), "f:2: not valid TOML");
@@ -45,21 +46,21 @@ TEST(TomlReader, WhatBreaksTheParsersAssertionsIsASyntaxError) {
   EXPECT_TRUE(parse_toml("a = \"\u00e9\" # \u0251", "f"));
 }
 
-TEST(TomlReader, AKeyGivenTwiceIsAnError) {
+TEST(Toml, AKeyGivenTwiceIsAnError) {
   EXPECT_TRUE(error_of(parse_toml("a = 1\na = 2\n", "f")).starts_with("f:2: "));
 }
 
-TEST(TomlReader, BytesThatAreNotUtf8AreAnError) {
+TEST(Toml, BytesThatAreNotUtf8AreAnError) {
   EXPECT_FALSE(parse_toml("a = \"\xff\"", "f"));
 }
 
-TEST(TomlReader, LengthIsBoundedAtItsLimitAndOnePast) {
+TEST(Toml, LengthIsBoundedAtItsLimitAndOnePast) {
   const std::string comment = "#" + std::string(kMaxTomlBytes - 2, 'x') + "\n";
   EXPECT_TRUE(parse_toml(comment, "f"));
   EXPECT_EQ(error_of(parse_toml(comment + "\n", "f")), "f: longer than 65536 bytes");
 }
 
-TEST(TomlReader, DepthIsBounded) {
+TEST(Toml, DepthIsBounded) {
   EXPECT_TRUE(parse_toml("a.b.c.d.e.f.g.h = 1", "f"));
   EXPECT_EQ(error_of(parse_toml("a.b.c.d.e.f.g.h.i = 1", "f")),
             "f: nested more than 8 levels deep");
@@ -69,7 +70,7 @@ TEST(TomlReader, DepthIsBounded) {
 }
 
 // The deepest tree that the bounds on text let through must not overflow a stack.
-TEST(TomlReader, TheDeepestTextThatIsAcceptedIsParsed) {
+TEST(Toml, TheDeepestTextThatIsAcceptedIsParsed) {
   std::string text = "a = ";
   for (int i = 0; i < 250; ++i) {
     text += "[{";
@@ -80,7 +81,7 @@ TEST(TomlReader, TheDeepestTextThatIsAcceptedIsParsed) {
   EXPECT_FALSE(parse_toml(std::string(60'000, '['), "f"));
 }
 
-TEST(TomlReader, UnknownKeysAndWrongKindsNameTheKey) {
+TEST(Toml, UnknownKeysAndWrongKindsNameTheKey) {
   const auto root = parse_toml("[a]\nb = 1\n", "f");
   ASSERT_TRUE(root);
   const TomlValue& table = *root->find("a");
@@ -92,7 +93,7 @@ TEST(TomlReader, UnknownKeysAndWrongKindsNameTheKey) {
   EXPECT_EQ(error_of(required_string("f", *root, "c")), "f: key 'c' is missing");
 }
 
-TEST(TomlReader, ARequiredStringIsOneLine) {
+TEST(Toml, ARequiredStringIsOneLine) {
   const auto root = parse_toml("a = \"x\\ny\"\nb = \"x\\u0000y\"\n", "f");
   ASSERT_TRUE(root) << error_of(root);
   EXPECT_EQ(error_of(required_string("f", *root, "a")), "f:1: key 'a': must be one line");
@@ -100,4 +101,4 @@ TEST(TomlReader, ARequiredStringIsOneLine) {
 }
 
 }  // namespace
-}  // namespace sbx::policy
+}  // namespace sbx

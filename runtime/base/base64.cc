@@ -1,9 +1,9 @@
-#include "runtime/collect/base64.h"
+#include "runtime/base/base64.h"
 
 #include <array>
 #include <cstdint>
 
-namespace sbx::collect {
+namespace sbx {
 namespace {
 
 constexpr char kAlphabet[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -74,4 +74,4 @@ std::optional<std::string> decode_base64(std::string_view text) {
   return bytes;
 }
 
-}  // namespace sbx::collect
+}  // namespace sbx

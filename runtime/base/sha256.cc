@@ -2,7 +2,7 @@
 // first use (milliseconds) and pulls them, with dlopen, into a static program. OpenSSL 3 marks
 // these functions deprecated, but has no other way to one hash without the rest.
 #define OPENSSL_SUPPRESS_DEPRECATED
-#include "runtime/collect/sha256.h"
+#include "runtime/base/sha256.h"
 
 #include <openssl/sha.h>
 #include <unistd.h>
@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <vector>
 
-namespace sbx::collect {
+namespace sbx {
 namespace {
 
 constexpr std::size_t kChunk = 128 * 1024;
@@ -58,4 +58,4 @@ std::string sha256_of(std::string_view bytes) {
   return to_hex(digest);
 }
 
-}  // namespace sbx::collect
+}  // namespace sbx
