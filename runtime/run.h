@@ -25,6 +25,7 @@ struct RunEnvironment {
   spawn::Spawner* spawner = nullptr;
   cgroup::Driver* cgroups = nullptr;  // null: allowed to be missing
   const spawn::RuntimeDirectory* directory = nullptr;
+  spawn::IdPool* ids = nullptr;
   const plan::HostFacts* host = nullptr;
   const policy::Policy* policy = nullptr;
   plan::StepMask inject = 0, weaken = 0;  // honoured by the testing sbx-init alone
@@ -50,16 +51,22 @@ class RunInFlight final : public Run {
   [[nodiscard]] const std::string& id() const override { return id_; }
 
  private:
-  enum class Phase { kSupervising, kCollecting, kDone };
+  enum class Phase { kSupervising, kCollecting, kSaving, kReleasing, kDone };
 
   RunInFlight(const RunEnvironment& environment, plan::Request request, RunHooks hooks);
   [[nodiscard]] Result<void> make_plan();
   [[nodiscard]] Result<void> acquire();
   [[nodiscard]] Result<void> spawn();
   void begin_collection();
+  [[nodiscard]] bool wants_files() const;
   void step_collection(const std::vector<pollfd>& ready);
+  void begin_save();
+  void fail_collection(Error error);
+  [[nodiscard]] Result<UniqueFd> request_walk(spawn::Tree tree);
   void finish();
+  void step_release();
   void release();
+  [[nodiscard]] collect::SavedWorkspace take_saved();
   [[nodiscard]] collect::Outcome make_outcome();
 
   RunEnvironment environment_;
@@ -72,9 +79,12 @@ class RunInFlight final : public Run {
   std::unique_ptr<cgroup::CgroupRun> cgroup_;
   std::unique_ptr<supervise::Supervision> supervision_;
   std::optional<supervise::Ending> ending_;
+  UniqueFd control_;  // of the spawner, which walks /output and /work for us
   std::unique_ptr<collect::Collection> collection_;
-  std::optional<Error> collect_failure_;
+  std::optional<Error> collect_failure_, save_failure_;
   std::chrono::steady_clock::time_point collect_started_, collect_deadline_;
+  std::chrono::steady_clock::time_point next_removal_, removal_deadline_;
+  std::chrono::milliseconds removal_pause_{1};
   Phase phase_ = Phase::kSupervising;
   std::vector<pollfd> interest_;
   collect::Outcome outcome_;

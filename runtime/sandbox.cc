@@ -31,8 +31,10 @@ bool group_is_dead(std::string_view group, void* directory) {
 
 struct Sandbox::State {
   policy::Policy policy;
+  policy::RuntimeConfig config;
   plan::HostFacts host;
   std::optional<spawn::RuntimeDirectory> directory;
+  std::optional<spawn::IdPool> ids;
   std::unique_ptr<cgroup::Driver> cgroups;
   std::optional<spawn::Record> spawner_record;  // names the spawner's leaf
   std::optional<spawn::Spawner> spawner;
@@ -44,20 +46,22 @@ struct Sandbox::State {
   }
 
   // Everything that comes before a process: facts, ceilings, image, cgroup driver.
-  [[nodiscard]] Result<void> prepare(SandboxOptions options);
-  [[nodiscard]] Result<void> choose_cgroups(const policy::RuntimeConfig& config);
+  [[nodiscard]] Result<void> prepare(const SandboxOptions& options);
+  [[nodiscard]] Result<void> choose_cgroups(bool for_another);
   [[nodiscard]] Result<void> start_spawner(bool single_run);
-  [[nodiscard]] RunEnvironment environment();
-  // Once, when the first run is under way: what the dead left is in nobody's way before.
-  void sweep_once();
-  bool sweep_done = false;
+  // As the user who does the runs: his directory, and the record that names the spawner.
+  [[nodiscard]] Result<void> settle();
+  [[nodiscard]] RunEnvironment environment(const policy::Policy& of_run);
+  [[nodiscard]] Result<Swept> sweep();
+  bool swept = false;
 };
 
-Result<void> Sandbox::State::choose_cgroups(const policy::RuntimeConfig& config) {
+Result<void> Sandbox::State::choose_cgroups(bool for_another) {
   cgroup::DriverOptions options;
   options.parent = config.cgroup_parent;
   options.owner_uid = host.host_uid;
   options.owner_gid = host.host_gid;
+  options.hand_over = for_another;
   auto driver = cgroup::choose_driver(options);
   if (driver) {
     cgroups = *std::move(driver);
@@ -72,51 +76,59 @@ Result<void> Sandbox::State::choose_cgroups(const policy::RuntimeConfig& config)
 }
 
 Result<void> Sandbox::State::start_spawner(bool single_run) {
-  SBX_ASSIGN(spawner_record, spawn::Record::create(*directory, spawn::new_run_id()));
   spawn::SpawnerOptions options = spawner_options(host);
   options.single_run = single_run;
   options.refill_net_namespaces = !single_run;
   SBX_ASSIGN(spawner, spawn::Spawner::start(options));
+  return {};
+}
+
+Result<void> Sandbox::State::settle() {
+  SBX_ASSIGN(directory, spawn::RuntimeDirectory::open(config.runtime_dir));
+  ids.emplace(*directory);
+  SBX_ASSIGN(spawner_record, spawn::Record::create(*directory, spawn::new_run_id()));
   if (!cgroups) return {};
   return cgroups->adopt_spawner(spawner->pid(), directory->group_name(spawner_record->id()));
 }
 
 // What dead owners left: their groups first, then the records that name them.
-void Sandbox::State::sweep_once() {
-  if (std::exchange(sweep_done, true)) return;
+Result<Sandbox::Swept> Sandbox::State::sweep() {
+  Swept found;
   if (cgroups) {
-    const auto swept = cgroups->sweep(group_is_dead, &*directory);
-    if (!swept) return;  // the records stay, for the next start to try again
+    // An error keeps the records, for the next sweep to try again.
+    SBX_ASSIGN(found.groups, cgroups->sweep(group_is_dead, &*directory));
   }
-  (void)directory->remove_dead_records();
+  found.runs = directory->remove_dead_records();
+  return found;
 }
 
-RunEnvironment Sandbox::State::environment() {
-  return {&*spawner, cgroups.get(), &*directory, &host, &policy};
+RunEnvironment Sandbox::State::environment(const policy::Policy& of_run) {
+  return {&*spawner, cgroups.get(), &*directory, &*ids, &host, &of_run};
 }
 
-Result<void> Sandbox::State::prepare(SandboxOptions options) {
-  policy = std::move(options.policy);
-  host = plan::read_host_facts(options.config, policy.allow_missing);
-  SBX_TRY(policy::check_ceilings(policy.limits, options.config, host.memory, host.cpus));
-  SBX_ASSIGN(host.image, plan::find_image(options.rootfs, options.config));
-  return choose_cgroups(options.config);
+Result<void> Sandbox::State::prepare(const SandboxOptions& options) {
+  policy = options.policy;
+  config = options.config;
+  host = plan::read_host_facts(config, policy.allow_missing);
+  if (options.handover) plan::serve_as(host, options.handover->uid, options.handover->gid, config);
+  SBX_TRY(policy::check_ceilings(policy.limits, config, host.memory, host.cpus));
+  SBX_ASSIGN(host.image, plan::find_image(options.rootfs, config));
+  return choose_cgroups(options.handover.has_value());
 }
 
 Result<Sandbox> Sandbox::open(SandboxOptions options) {
   auto state = std::make_unique<State>();
-  const std::string runtime_directory = options.config.runtime_dir;
-  const bool single_run = options.single_run;
-  SBX_TRY(state->prepare(std::move(options)));
-  SBX_ASSIGN(state->directory, spawn::RuntimeDirectory::open(runtime_directory));
+  SBX_TRY(state->prepare(options));
   ignore_broken_pipes();
-  SBX_TRY(state->start_spawner(single_run));
+  SBX_TRY(state->start_spawner(options.single_run));
+  if (options.handover) SBX_TRY(options.handover->become());
+  SBX_TRY(state->settle());
   return Sandbox(std::move(state));
 }
 
 Result<std::string> Sandbox::explain(SandboxOptions options, const plan::Request& request) {
   State state;
-  SBX_TRY(state.prepare(std::move(options)));
+  SBX_TRY(state.prepare(options));
   SBX_ASSIGN(const plan::Plan plan, plan::make_plan(state.policy, request, state.host));
   return plan::plan_text(plan);
 }
@@ -128,9 +140,36 @@ Sandbox::~Sandbox() = default;
 
 Result<std::unique_ptr<Run>> Sandbox::start(const plan::Request& request, RunHooks hooks) {
   SBX_ASSIGN(std::unique_ptr<Run> run,
-             RunInFlight::start(state_->environment(), request, std::move(hooks)));
-  state_->sweep_once();
+             RunInFlight::start(state_->environment(state_->policy), request, std::move(hooks)));
+  // Once, when the first run is under way: what the dead left is in nobody's way before.
+  if (!std::exchange(state_->swept, true)) (void)state_->sweep();
   return run;
+}
+
+Result<std::unique_ptr<Run>> Sandbox::start(const policy::Policy& policy,
+                                            const plan::Request& request, RunHooks hooks) {
+  SBX_TRY(policy::check_ceilings(policy.limits, state_->config, state_->host.memory,
+                                 state_->host.cpus));
+  SBX_ASSIGN(state_->host.image, plan::find_image(state_->host.image.name, state_->config));
+  SBX_ASSIGN(std::unique_ptr<Run> run,
+             RunInFlight::start(state_->environment(policy), request, std::move(hooks)));
+  return run;
+}
+
+Result<std::vector<policy::LayerReport>> Sandbox::check(const policy::Policy& policy,
+                                                        const plan::Request& request) const {
+  SBX_TRY(policy::check_ceilings(policy.limits, state_->config, state_->host.memory,
+                                 state_->host.cpus));
+  SBX_ASSIGN(plan::Plan plan, plan::make_plan(policy, request, state_->host));
+  return std::move(plan.layers);
+}
+
+Result<Sandbox::Swept> Sandbox::sweep() {
+  return state_->sweep();
+}
+
+pid_t Sandbox::spawner_pid() const {
+  return state_->spawner->pid();
 }
 
 Result<collect::Outcome> Sandbox::run(const plan::Request& request, RunHooks hooks) {

@@ -11,8 +11,10 @@
 #pragma once
 
 #include <poll.h>
+#include <sys/types.h>
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -26,15 +28,27 @@
 #include "runtime/collect/outcome.h"
 #include "runtime/plan/request.h"
 #include "runtime/policy/config.h"
+#include "runtime/policy/layers.h"
 #include "runtime/policy/policy.h"
+#include "runtime/workspace/workspace.h"
 
 namespace sbx {
 
+// For a service that root starts and that does not stay root. What only root can do is done for the
+// user `uid`: the cgroup subtree becomes his, the outer user namespace maps his id and 65535 of the
+// range. Once the spawner is forked, `become` is called.
+struct Handover {
+  std::uint32_t uid = 0, gid = 0;
+  // SECURITY: must leave this process as that user, without capabilities, or fail.
+  std::function<Result<void>()> become;
+};
+
 struct SandboxOptions {
-  policy::Policy policy;
+  policy::Policy policy;  // of runs that are started without one of their own
   policy::RuntimeConfig config;
   std::string rootfs = "default";  // an image's name, or "host" for the host's /usr
   bool single_run = false;         // nothing will be started after the first run: it may end sooner
+  std::optional<Handover> handover;  // root only
 };
 
 // How one run talks to its caller. All callbacks come from the thread that steps the run.
@@ -45,6 +59,9 @@ struct RunHooks {
   int cancel_fd = -1;  // borrowed; readable means: cancel
   collect::CollectMode collect = collect::CollectMode::kContent;
   collect::FileSink sink;  // with kContent; unset: content_sink()
+  // A session's: /work is filled from it and saved to it. Borrowed, and outlives the run. Null:
+  // /work starts empty and is dropped.
+  workspace::Workspace* workspace = nullptr;
 };
 
 // One run in flight: a non-blocking object, driven by whoever owns the event loop.
@@ -77,6 +94,24 @@ class Sandbox {
   // The same, driven by the caller's loop.
   [[nodiscard]] Result<std::unique_ptr<Run>> start(const plan::Request& request,
                                                    RunHooks hooks = {});
+  // With a policy of its own, held to the same ceilings, on the image as it is now. For services:
+  // leftovers are not looked for here (sweep()).
+  [[nodiscard]] Result<std::unique_ptr<Run>> start(const policy::Policy& policy,
+                                                   const plan::Request& request, RunHooks hooks);
+  // What start() would refuse as kInvalid or kHost is refused here; else the layers as planned.
+  [[nodiscard]] Result<std::vector<policy::LayerReport>> check(const policy::Policy& policy,
+                                                               const plan::Request& request) const;
+
+  // Removes what dead sbx programs of this user left. Blocks, up to seconds for each group that is
+  // still busy; may run on another thread than the runs.
+  struct Swept {
+    int groups = 0;
+    std::vector<std::string> runs;  // ids of the records that were removed
+  };
+  [[nodiscard]] Result<Swept> sweep();
+
+  // A child of this process. Without it no run can be started any more.
+  [[nodiscard]] pid_t spawner_pid() const;
   // The plan in words, without a process (sbx-run explain). Fails as open() and start() would.
   [[nodiscard]] static Result<std::string> explain(SandboxOptions options,
                                                    const plan::Request& request);

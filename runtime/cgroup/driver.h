@@ -76,6 +76,9 @@ struct DriverOptions {
   std::string parent = "sbx";  // subtree name
   uid_t owner_uid = 0;  // the outer root id that must own groups (root: uid_base; user: himself)
   gid_t owner_gid = 0;
+  // Root, for a service that becomes `owner_uid`: the subtree becomes his, and the caller is moved
+  // to where he may clone into it.
+  bool hand_over = false;
   // Where sbx-scope is; empty: beside this program, or in ../libexec/sbx (v2 under systemd only).
   std::string scope_program;
 };

@@ -22,7 +22,7 @@ using std::chrono::steady_clock;
 constexpr std::chrono::milliseconds kSweepPatience(2000);
 
 std::string subtree_name(const DriverOptions& options) {
-  const uid_t uid = ::geteuid();
+  const uid_t uid = options.hand_over ? options.owner_uid : ::geteuid();
   return uid == 0 ? options.parent : options.parent + "-" + std::to_string(uid);
 }
 
@@ -44,9 +44,12 @@ Result<GroupDir> open_subtree(const GroupDir& top, const DriverOptions& options)
   if (!subtree) {
     return host_lacks("open", subtree.error().sys_errno, top.path() + "/" + name, user_fix(name));
   }
+  if (options.hand_over && ::fchown(subtree->fd(), options.owner_uid, options.owner_gid) != 0) {
+    return sys_error("fchown", subtree->path());
+  }
   struct stat info{};
   if (::fstat(subtree->fd(), &info) != 0) return sys_error("fstat", subtree->path());
-  if (info.st_uid != ::geteuid()) {
+  if (info.st_uid != (options.hand_over ? options.owner_uid : ::geteuid())) {
     return host_lacks("fstat", 0, subtree->path() + " belongs to another user", user_fix(name));
   }
   return subtree;

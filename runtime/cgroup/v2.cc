@@ -123,7 +123,28 @@ Result<void> kill_and_remove_v2(const GroupDir& parent, const std::string& name,
   return parent.remove_child(name, deadline);
 }
 
+namespace {
+
+// The caller goes to a leaf of the base, which is then below what the new owner may write, as
+// CLONE_INTO_CGROUP wants it of the common ancestor; the spawner is born there.
+Result<void> hand_over(const GroupDir& base, const DriverOptions& options) {
+  SBX_TRY(base.delegate_to(options.owner_uid, options.owner_gid));
+  auto leaf = base.make_child(std::string(kSupervisorLeaf));
+  if (!leaf && leaf.error().sys_errno == EEXIST) {
+    leaf = base.open_child(std::string(kSupervisorLeaf));
+  }
+  if (!leaf) return std::move(leaf).error();
+  SBX_TRY(leaf->delegate_to(options.owner_uid, options.owner_gid));
+  return leaf->write("cgroup.procs", "0");
+}
+
+}  // namespace
+
 Result<std::unique_ptr<Driver>> make_v2_driver(V2Base base, const DriverOptions& options) {
+  if (options.hand_over) {
+    SBX_TRY(in_stage(hand_over(base.dir, options)));
+    return std::unique_ptr<Driver>(std::make_unique<V2Driver>(std::move(base), options));
+  }
   if (options.owner_uid != ::geteuid() &&
       ::fchownat(base.dir.fd(), "cgroup.procs", options.owner_uid, options.owner_gid,
                  AT_SYMLINK_NOFOLLOW) != 0) {

@@ -15,7 +15,7 @@ namespace sbx::cgroup {
 
 // SECURITY: when `options.owner_uid` is not the caller, the base's cgroup.procs is given to it as
 // well: a clone into a run's leaf needs write access to the cgroup.procs of the common ancestor.
-// Limits and the base directory stay the caller's.
+// Limits and the base directory stay the caller's. With `hand_over` all of the base is given away.
 [[nodiscard]] Result<std::unique_ptr<Driver>> make_v2_driver(V2Base base,
                                                              const DriverOptions& options);
 

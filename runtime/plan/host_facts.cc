@@ -173,4 +173,15 @@ HostFacts read_host_facts(const policy::RuntimeConfig& config, policy::LayerMask
   return facts;
 }
 
+void serve_as(HostFacts& facts, std::uint32_t uid, std::uint32_t gid,
+              const policy::RuntimeConfig& config) {
+  facts.root = false;
+  facts.ids = IdMode::kSubordinate;
+  facts.id_count = kRangeSize;
+  facts.host_uid = uid;
+  facts.host_gid = gid;
+  facts.sub_uid = facts.sub_gid = config.uid_base + kRangeSize;
+  facts.id_detail = "range of 65535 from " + std::to_string(facts.sub_uid);
+}
+
 }  // namespace sbx::plan

@@ -41,4 +41,9 @@ struct HostFacts {
 [[nodiscard]] HostFacts read_host_facts(const policy::RuntimeConfig& config,
                                         policy::LayerMask allow_missing);
 
+// The facts of a service that root starts and that becomes this user: he is the outer root, and the
+// ids of runs are the 65535 behind root's own range.
+void serve_as(HostFacts& facts, std::uint32_t uid, std::uint32_t gid,
+              const policy::RuntimeConfig& config);
+
 }  // namespace sbx::plan

@@ -3,6 +3,7 @@
 #include <linux/magic.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <string>
@@ -58,6 +59,12 @@ Result<void> run_mapper(const char* program, pid_t pid, std::uint32_t own, std::
                     "check /etc/subuid and /etc/subgid (usermod --add-subuids, --add-subgids)");
 }
 
+// The user himself as 0, and the ids of his runs behind him.
+std::string two_lines(std::uint32_t own, std::uint32_t first, std::uint32_t count) {
+  return "0 " + std::to_string(own) + " 1\n1 " + std::to_string(first) + " " +
+         std::to_string(count) + "\n";
+}
+
 }  // namespace
 
 Result<void> write_outer_maps(pid_t pid, const SpawnerOptions& options) {
@@ -66,6 +73,12 @@ Result<void> write_outer_maps(pid_t pid, const SpawnerOptions& options) {
     case plan::IdMode::kSingle:
       return {};
     case plan::IdMode::kSubordinate:
+      if (::geteuid() == 0) {
+        SBX_TRY(write_proc(proc + "/uid_map",
+                           two_lines(options.host_uid, options.sub_uid, options.id_count - 1)));
+        return write_proc(proc + "/gid_map",
+                          two_lines(options.host_gid, options.sub_gid, options.id_count - 1));
+      }
       SBX_TRY(run_mapper("/usr/bin/newuidmap", pid, options.host_uid, options.sub_uid,
                          options.id_count - 1));
       return run_mapper("/usr/bin/newgidmap", pid, options.host_gid, options.sub_gid,

@@ -9,7 +9,7 @@
 namespace sbx::spawn {
 
 // Writes the maps of `pid`, our own unreaped child (so the number cannot mean another process):
-// root writes a range itself, a user has newuidmap and newgidmap do it. With a single id the
+// root writes them itself, a user has newuidmap and newgidmap do it. With a single id the
 // spawner maps itself and this does nothing.
 [[nodiscard]] Result<void> write_outer_maps(pid_t pid, const SpawnerOptions& options);
 

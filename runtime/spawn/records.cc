@@ -13,6 +13,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "runtime/base/sys.h"
@@ -55,11 +56,21 @@ Result<UniqueFd> open_own_directory(int parent, const std::string& path) {
   return fd;
 }
 
-std::string record_json(const std::string& id) {
+// Field 22 of /proc/self/stat; the name in field 2 may hold blanks, and ends at the last ')'.
+std::string own_start_ticks() {
+  const auto stat = sys::read_file("/proc/self/stat", 4096);
+  if (!stat) return "0";
+  std::string_view rest = std::string_view(*stat).substr(stat->rfind(')') + 1);
+  for (int field = 3; field <= 22; ++field) {
+    rest.remove_prefix(std::min(rest.size(), rest.find(' ') + 1));
+  }
+  return std::string(rest.substr(0, rest.find(' ')));
+}
+
+std::string record_json(const std::string& id, const std::string& owner) {
   timespec now{};
   (void)::clock_gettime(CLOCK_REALTIME, &now);
-  return "{\"id\":\"" + id + "\",\"pid\":" + std::to_string(::getpid()) +
-         ",\"started\":" + std::to_string(now.tv_sec) + "}\n";
+  return "{\"id\":\"" + id + "\"," + owner + ",\"started\":" + std::to_string(now.tv_sec) + "}\n";
 }
 
 std::string hexadecimal(std::uint64_t value) {
@@ -70,6 +81,21 @@ std::string hexadecimal(std::uint64_t value) {
 
 bool lock(int fd) {
   return ::flock(fd, LOCK_EX | LOCK_NB) == 0;
+}
+
+// Ids for runs are those below it, for sessions those from it on.
+std::uint32_t end_of_run_ids(std::uint32_t count) {
+  return std::max(2U, count / 2);
+}
+
+// None when somebody else holds it.
+Result<std::optional<IdLease>> try_lease(const RuntimeDirectory& directory, std::uint32_t index) {
+  SBX_ASSIGN(UniqueFd fd, sys::open_at(directory.ids_fd(), std::to_string(index),
+                                       O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+  if (!lock(fd.get())) return std::optional<IdLease>();
+  // A file made under a strange umask would shut its own owner out the next time.
+  if (::fchmod(fd.get(), 0600) != 0) return sys_error("fchmod", "id lock");
+  return std::optional<IdLease>(IdLease{index, std::move(fd)});
 }
 
 }  // namespace
@@ -88,6 +114,7 @@ RuntimeDirectory::RuntimeDirectory(std::string path, UniqueFd runs, UniqueFd ids
   // On an open descriptor of ours this cannot fail; zeros would only make sweeping more careful.
   (void)::fstat(runs_.get(), &info);
   tag_ = hexadecimal(info.st_dev) + "." + hexadecimal(info.st_ino) + "-";
+  owner_ = "\"pid\":" + std::to_string(::getpid()) + ",\"pid_started\":" + own_start_ticks();
 }
 
 std::string RuntimeDirectory::group_name(std::string_view record) const {
@@ -107,18 +134,20 @@ bool RuntimeDirectory::is_dead(std::string_view record) const {
   return lock(fd->get());
 }
 
-int RuntimeDirectory::remove_dead_records() const {
+std::vector<std::string> RuntimeDirectory::remove_dead_records() const {
+  std::vector<std::string> removed;
   auto again = sys::open_at(runs_.get(), ".", O_RDONLY | O_DIRECTORY);
-  if (!again) return 0;
+  if (!again) return removed;
   const std::unique_ptr<DIR, int (*)(DIR*)> dir(::fdopendir(again->get()), ::closedir);
-  if (!dir) return 0;
+  if (!dir) return removed;
   (void)again->release();  // fdopendir owns it now
-  int removed = 0;
   while (const dirent* entry = ::readdir(dir.get())) {
     const std::string_view name = entry->d_name;
     if (!name.ends_with(kSuffix)) continue;
     const auto fd = sys::open_at(runs_.get(), entry->d_name, O_RDONLY | O_NOFOLLOW);
-    if (fd && lock(fd->get()) && ::unlinkat(runs_.get(), entry->d_name, 0) == 0) ++removed;
+    if (fd && lock(fd->get()) && ::unlinkat(runs_.get(), entry->d_name, 0) == 0) {
+      removed.emplace_back(name.substr(0, name.size() - kSuffix.size()));
+    }
   }
   return removed;
 }
@@ -128,7 +157,7 @@ Result<Record> Record::create(const RuntimeDirectory& directory, const std::stri
   SBX_ASSIGN(UniqueFd fd, sys::open_at(runs, ".", O_TMPFILE | O_RDWR, 0600));
   if (::fchmod(fd.get(), 0600) != 0) return sys_error("fchmod", "run record");
   if (!lock(fd.get())) return sys_error("flock", "run record");
-  SBX_TRY(sys::write_all(fd.get(), record_json(id)));
+  SBX_TRY(sys::write_all(fd.get(), record_json(id, directory.owner())));
   const std::string from = "/proc/self/fd/" + std::to_string(fd.get());
   const std::string name = id + std::string(kSuffix);
   if (::linkat(AT_FDCWD, from.c_str(), runs, name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
@@ -143,20 +172,50 @@ Record::~Record() {
   (void)::unlinkat(runs_, (id_ + std::string(kSuffix)).c_str(), 0);
 }
 
-Result<IdLease> lease_id(const RuntimeDirectory& directory, std::uint32_t count) {
+Result<IdLease> lease_id(const RuntimeDirectory& directory, std::uint32_t count,
+                         std::uint32_t first) {
   if (count <= 1) return IdLease{};
-  const std::uint32_t end = std::max(2U, count / 2);
-  for (std::uint32_t index = 1; index < end; ++index) {
-    SBX_ASSIGN(UniqueFd fd, sys::open_at(directory.ids_fd(), std::to_string(index),
-                                         O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-    if (!lock(fd.get())) continue;
-    // A file made under a strange umask would shut its own owner out the next time.
-    if (::fchmod(fd.get(), 0600) != 0) return sys_error("fchmod", "id lock");
-    return IdLease{index, std::move(fd)};
+  const std::uint32_t end = end_of_run_ids(count);
+  for (std::uint32_t tried = 0; tried + 1 < end; ++tried) {
+    const std::uint32_t index = 1 + (first - 1 + tried) % (end - 1);
+    SBX_ASSIGN(auto lease, try_lease(directory, index));
+    if (lease) return *std::move(lease);
   }
   return host_lacks("lease_id", EAGAIN,
                     "all " + std::to_string(end - 1) + " ids for runs are in use",
                     "wait for a run to end, or give the user more subordinate ids");
+}
+
+Result<IdLease> lease_session_id(const RuntimeDirectory& directory, std::uint32_t count,
+                                 std::uint32_t wanted) {
+  if (count <= 1) return IdLease{};
+  const std::uint32_t first = end_of_run_ids(count);
+  if (wanted >= first && wanted < count) {
+    SBX_ASSIGN(auto lease, try_lease(directory, wanted));
+    if (lease) return *std::move(lease);
+  }
+  for (std::uint32_t index = first; index < count; ++index) {
+    SBX_ASSIGN(auto lease, try_lease(directory, index));
+    if (lease) return *std::move(lease);
+  }
+  return host_lacks("lease_session_id", EAGAIN,
+                    "all " + std::to_string(count - first) + " ids for sessions are in use",
+                    "delete sessions, or give the user more subordinate ids");
+}
+
+Result<IdLease> IdPool::take(std::uint32_t count) {
+  if (count > 1 && !idle_.empty()) {
+    IdLease lease = std::move(idle_.back());
+    idle_.pop_back();
+    return lease;
+  }
+  SBX_ASSIGN(IdLease lease, lease_id(*directory_, count, next_));
+  next_ = lease.index + 1;
+  return lease;
+}
+
+void IdPool::give(IdLease lease) {
+  if (lease.lock) idle_.push_back(std::move(lease));
 }
 
 std::string new_run_id() {

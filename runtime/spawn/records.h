@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/result.h"
 #include "runtime/base/unique_fd.h"
@@ -34,13 +35,17 @@ class RuntimeDirectory {
 
   // True when `record` has no file, or one that nobody holds locked.
   [[nodiscard]] bool is_dead(std::string_view record) const;
-  // Unlinks the files of dead records; returns how many. Their groups must be gone by then.
-  int remove_dead_records() const;
+  // Unlinks the files of dead records; returns their names. Their groups must be gone by then.
+  std::vector<std::string> remove_dead_records() const;
+  // This process as records name it: pid and start time (clock ticks since boot, proc(5)), which
+  // together no later process has.
+  [[nodiscard]] const std::string& owner() const { return owner_; }
 
  private:
   RuntimeDirectory(std::string path, UniqueFd runs, UniqueFd ids);
   std::string path_;
-  std::string tag_;  // device and inode of runs/, in hexadecimal, and a '-'
+  std::string tag_;    // device and inode of runs/, in hexadecimal, and a '-'
+  std::string owner_;  // JSON members
   UniqueFd runs_;
   UniqueFd ids_;
 };
@@ -71,9 +76,33 @@ struct IdLease {
   UniqueFd lock;
 };
 
-// The lowest free index in [1, count/2): the lower half serves runs, the upper half sessions. With
-// a count of 1 there is nothing to lease: index 0 without a lock.
-[[nodiscard]] Result<IdLease> lease_id(const RuntimeDirectory& directory, std::uint32_t count);
+// The lowest free index in [first, count/2), else in [1, first): the lower half serves runs, the
+// upper half sessions. With a count of 1 there is nothing to lease: index 0 without a lock.
+[[nodiscard]] Result<IdLease> lease_id(const RuntimeDirectory& directory, std::uint32_t count,
+                                       std::uint32_t first = 1);
+
+// The ids of one process: a lease that was given back is kept, locked, for its next run. So the
+// cost of taking one does not grow with the runs under way.
+class IdPool {
+ public:
+  // `directory` outlives the pool.
+  explicit IdPool(const RuntimeDirectory& directory) : directory_(&directory) {}
+  // As lease_id(); `count` is the same in all calls, or 1.
+  [[nodiscard]] Result<IdLease> take(std::uint32_t count);
+  // Precondition: no process has the id any more.
+  void give(IdLease lease);
+
+ private:
+  const RuntimeDirectory* directory_;
+  std::uint32_t next_ = 1;  // where to look first
+  std::vector<IdLease> idle_;
+};
+
+// For a session: `wanted` when it is free, else the lowest free index of [count/2, count). It keeps
+// the index for life. With a count of 1 index 0 without a lock; kHost when the range is too small
+// for sessions, or when all are taken.
+[[nodiscard]] Result<IdLease> lease_session_id(const RuntimeDirectory& directory,
+                                               std::uint32_t count, std::uint32_t wanted = 0);
 
 // 16 hexadecimal digits from getrandom(2).
 [[nodiscard]] std::string new_run_id();

@@ -64,8 +64,9 @@ Result<std::unique_ptr<RunInFlight>> BreakableSandbox::start(const plan::Request
     weakened_host_.ids = plan::IdMode::kSingle;
     weakened_host_.id_count = 1;
   }
-  RunEnvironment environment{&*spawner_, cgroups_.get(), &*directory_, &weakened_host_,
-                             &weakened_policy_};
+  if (!ids_) ids_.emplace(*directory_);
+  RunEnvironment environment{&*spawner_, cgroups_.get(),  &*directory_,
+                             &*ids_,     &weakened_host_, &weakened_policy_};
   if (weakening.without_cgroup) environment.cgroups = nullptr;
   environment.inject = weakening.failing;
   environment.weaken = weakening.weakened;

@@ -61,6 +61,7 @@ class BreakableSandbox {
   policy::Policy weakened_policy_;
   plan::HostFacts weakened_host_;
   std::optional<spawn::RuntimeDirectory> directory_;
+  std::optional<spawn::IdPool> ids_;
   std::unique_ptr<cgroup::Driver> cgroups_;
   std::optional<spawn::Record> record_;
   std::optional<spawn::Spawner> spawner_;

@@ -132,7 +132,7 @@ TEST_F(Records, LiveAsLongAsTheirOwner) {
     ASSERT_TRUE(record);
     EXPECT_TRUE(has_record("0123456789abcdef"));
     EXPECT_FALSE(directory_->is_dead("0123456789abcdef"));
-    EXPECT_EQ(directory_->remove_dead_records(), 0);
+    EXPECT_TRUE(directory_->remove_dead_records().empty());
   }
   EXPECT_FALSE(has_record("0123456789abcdef"));
   EXPECT_TRUE(directory_->is_dead("0123456789abcdef"));
@@ -143,15 +143,17 @@ TEST_F(Records, SayWhoseTheyAre) {
   ASSERT_TRUE(record);
   const auto text = sys::read_file(path_of("run/runs/a1.json"), 1000);
   ASSERT_TRUE(text);
-  EXPECT_THAT(*text, MatchesRegex("\\{\"id\":\"a1\",\"pid\":[0-9]+,\"started\":[0-9]+\\}\n"));
+  EXPECT_THAT(
+      *text, MatchesRegex(
+                 "\\{\"id\":\"a1\",\"pid\":[0-9]+,\"pid_started\":[0-9]+,\"started\":[0-9]+\\}\n"));
 }
 
 TEST_F(Records, AreNeverSeenUnlocked) {
   // One thread makes and drops them, the other removes whatever looks dead: it must never find any.
   std::atomic<bool> stop = false;
-  int removed = 0;
+  std::size_t removed = 0;
   std::thread sweeper([&] {
-    while (!stop) removed += directory_->remove_dead_records();
+    while (!stop) removed += directory_->remove_dead_records().size();
   });
   for (int i = 0; i < 2000; ++i) {
     const auto record = Record::create(*directory_, new_run_id());
@@ -159,7 +161,7 @@ TEST_F(Records, AreNeverSeenUnlocked) {
   }
   stop = true;
   sweeper.join();
-  EXPECT_EQ(removed, 0);
+  EXPECT_EQ(removed, 0U);
 }
 
 TEST_F(Records, OfADeadProcessAreRemoved) {
@@ -173,7 +175,7 @@ TEST_F(Records, OfADeadProcessAreRemoved) {
   const auto alive = Record::create(*directory_, "alive");
   ASSERT_TRUE(alive);
   EXPECT_TRUE(directory_->is_dead("dead"));
-  EXPECT_EQ(directory_->remove_dead_records(), 1);
+  EXPECT_EQ(directory_->remove_dead_records().size(), 1U);
   EXPECT_FALSE(has_record("dead"));
   EXPECT_TRUE(has_record("alive"));
 }
@@ -187,7 +189,7 @@ TEST_F(Records, ThatAreAbandonedStayForTheNextSweep) {
   }
   EXPECT_TRUE(has_record("left"));
   EXPECT_TRUE(directory_->is_dead("left"));
-  EXPECT_EQ(directory_->remove_dead_records(), 1);
+  EXPECT_EQ(directory_->remove_dead_records().size(), 1U);
 }
 
 TEST_F(Records, AreMadeOnce) {
@@ -214,7 +216,7 @@ TEST_F(Records, ThatAreLinksAreNotFollowed) {
   std::ofstream(path_of("outside.json")) << "x";
   fs::create_symlink(path_of("outside.json"), path_of("run/runs/link.json"));
   EXPECT_FALSE(directory_->is_dead("link"));
-  EXPECT_EQ(directory_->remove_dead_records(), 0);
+  EXPECT_TRUE(directory_->remove_dead_records().empty());
   EXPECT_TRUE(fs::exists(path_of("outside.json")));
 }
 
@@ -242,6 +244,30 @@ TEST_F(Leases, AreTheLowestFreeOnesOfTheLowerHalf) {
   EXPECT_EQ(none.error().detail, "all 3 ids for runs are in use");
   one->lock.reset();
   const auto again = lease_id(*directory_, 8);
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->index, 1U);
+}
+
+TEST_F(Leases, AreLookedForFromWhereTheCallerSaysAndAroundTheEnd) {
+  const auto three = lease_id(*directory_, 8, 3);
+  const auto one = lease_id(*directory_, 8, 3);
+  ASSERT_TRUE(three && one);
+  EXPECT_EQ(three->index, 3U);
+  EXPECT_EQ(one->index, 1U);
+}
+
+TEST_F(Leases, OfAPoolAreKeptForItsNextRun) {
+  IdPool pool(*directory_);
+  auto one = pool.take(8);
+  const auto two = pool.take(8);
+  ASSERT_TRUE(one && two);
+  EXPECT_EQ(one->index, 1U);
+  EXPECT_EQ(two->index, 2U);
+  pool.give(*std::move(one));
+  const auto others = lease_id(*directory_, 8);
+  ASSERT_TRUE(others);
+  EXPECT_EQ(others->index, 3U) << "id 1 stays locked";
+  const auto again = pool.take(8);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->index, 1U);
 }
