@@ -18,9 +18,9 @@ namespace sbx::http {
 inline constexpr int kListenBacklog = 512;
 
 struct UnixSocketOptions {
-  std::string path;  // absolute; its directory exists and is writable by no stranger
+  std::string path{};  // absolute; its directory exists and is writable by no stranger
   mode_t mode = 0600;
-  std::optional<gid_t> group;  // owner group of the socket file
+  std::optional<gid_t> group{};  // owner group of the socket file
 };
 
 class Listener {

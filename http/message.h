@@ -31,6 +31,7 @@ class Headers {
 
   // The first field of that name.
   [[nodiscard]] std::optional<std::string_view> find(std::string_view name) const;
+  [[nodiscard]] std::size_t count(std::string_view name) const;
   // True when a field of that name holds `token` in its comma-separated list, without case.
   [[nodiscard]] bool has_token(std::string_view name, std::string_view token) const;
   // Adds a field, also beside one of the same name.
@@ -47,9 +48,9 @@ class Headers {
 // A response whose body is at hand. The server adds Content-Length, Date and Connection.
 struct Response {
   int status = 200;
-  Headers headers;
-  std::string content_type;  // empty: none, and then no body
-  std::string body;
+  Headers headers{};
+  std::string content_type{};  // empty: none, and then no body
+  std::string body{};
 };
 [[nodiscard]] Response json_response(std::string body, int status = 200);
 [[nodiscard]] Response text_response(std::string body, int status = 200);  // text/plain, UTF-8

@@ -19,14 +19,14 @@ namespace sbx::http {
 
 struct Problem {
   int status = 500;
-  std::string code;    // snake_case: "unknown_field"
-  std::string detail;  // one sentence
-  std::string field;   // the offending one, as a path: "files[2].name"
-  std::vector<std::string> allowed;
-  std::string fix;                                  // what the reader can do
-  std::optional<std::chrono::seconds> retry_after;  // also as header Retry-After
+  std::string code{};    // snake_case: "unknown_field"
+  std::string detail{};  // one sentence
+  std::string field{};   // the offending one, as a path: "files[2].name"
+  std::vector<std::string> allowed{};
+  std::string fix{};                                  // what the reader can do
+  std::optional<std::chrono::seconds> retry_after{};  // also as header Retry-After
   // Further members, strings: {"expired_at", "…"}.
-  std::vector<std::pair<std::string, std::string>> more;
+  std::vector<std::pair<std::string, std::string>> more{};
 };
 
 // Invalid UTF-8 becomes U+FFFD. With the header Allow for status 405.
@@ -34,21 +34,20 @@ struct Problem {
 
 // The codes that the server uses by itself.
 namespace problem_code {
-inline constexpr char kMalformedRequest[] = "malformed_request";         // 400
-inline constexpr char kBadEncoding[] = "bad_encoding";                   // 400, a bad %XX
-inline constexpr char kPeerRefused[] = "peer_refused";                   // 403
-inline constexpr char kNotFound[] = "not_found";                         // 404
-inline constexpr char kMethodNotAllowed[] = "method_not_allowed";        // 405
-inline constexpr char kRequestTimeout[] = "request_timeout";             // 408
-inline constexpr char kBodyTooLarge[] = "body_too_large";                // 413
-inline constexpr char kTargetTooLong[] = "target_too_long";              // 414
-inline constexpr char kExpectationFailed[] = "expectation_failed";       // 417
-inline constexpr char kTooManyConnections[] = "too_many_connections";    // 429 (peer), 503 (all)
-inline constexpr char kBodiesTooLarge[] = "too_many_buffered_bodies";    // 429 (peer), 503 (all)
-inline constexpr char kHeaderTooLarge[] = "header_too_large";            // 431
-inline constexpr char kInternal[] = "internal";                          // 500
-inline constexpr char kShuttingDown[] = "shutting_down";                 // 503
-inline constexpr char kVersionNotSupported[] = "version_not_supported";  // 505
+inline constexpr char kMalformedRequest[] = "malformed_request";       // 400
+inline constexpr char kBadEncoding[] = "bad_encoding";                 // 400, a bad %XX
+inline constexpr char kPeerRefused[] = "peer_refused";                 // 403
+inline constexpr char kNotFound[] = "not_found";                       // 404
+inline constexpr char kMethodNotAllowed[] = "method_not_allowed";      // 405
+inline constexpr char kRequestTimeout[] = "request_timeout";           // 408
+inline constexpr char kBodyTooLarge[] = "body_too_large";              // 413
+inline constexpr char kTargetTooLong[] = "target_too_long";            // 414
+inline constexpr char kExpectationFailed[] = "expectation_failed";     // 417
+inline constexpr char kTooManyConnections[] = "too_many_connections";  // 429 (peer), 503 (all)
+inline constexpr char kBodiesTooLarge[] = "too_many_buffered_bodies";  // 429 (peer), 503 (all)
+inline constexpr char kHeaderTooLarge[] = "header_too_large";          // 431
+inline constexpr char kInternal[] = "internal";                        // 500
+inline constexpr char kShuttingDown[] = "shutting_down";               // 503
 }  // namespace problem_code
 
 }  // namespace sbx::http

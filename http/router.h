@@ -26,11 +26,11 @@ enum class BodyMode : std::uint8_t {
 
 struct Route {
   Method method = Method::kGet;
-  std::string path;  // the template
-  Handler handler;
+  std::string path{};  // the template
+  Handler handler{};
   BodyMode body = BodyMode::kNone;
   // Bytes; unset: ServerLimits::body_bytes.
-  std::optional<std::uint64_t> body_limit;
+  std::optional<std::uint64_t> body_limit{};
 };
 
 class Router {

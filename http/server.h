@@ -67,13 +67,14 @@ struct Exchange {
   std::chrono::microseconds took{0};
   Peer peer;
   bool client_gone = false;
+  std::string_view failure{};  // what an exception that left the handler said
 };
 
 struct ServerOptions {
-  ServerLimits limits;
+  ServerLimits limits{};
   // False: 403 `peer_refused`, closed. Unset: everybody whom the socket's mode lets connect.
-  std::function<bool(const Peer&)> admit;
-  std::function<void(const Exchange&)> on_exchange;
+  std::function<bool(const Peer&)> admit{};
+  std::function<void(const Exchange&)> on_exchange{};
 };
 
 class Server {
@@ -95,7 +96,7 @@ class Server {
   // True from drain() on; handlers may refuse new work (503).
   [[nodiscard]] bool draining() const;
 
-  [[nodiscard]] const ServerCounters& counters() const;
+  [[nodiscard]] ServerCounters counters() const;
 
  private:
   struct State;

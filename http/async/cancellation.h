@@ -5,7 +5,6 @@
 // whose parents are "the client left" and "the daemon stops".
 #pragma once
 
-#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <vector>
@@ -17,7 +16,7 @@ namespace sbx::async {
 
 class Cancellation {
  public:
-  Cancellation() = default;
+  Cancellation();
   // Parents outlive it.
   Cancellation(std::initializer_list<const Cancellation*> parents);
   Cancellation(const Cancellation&) = delete;

@@ -7,6 +7,7 @@
 // once.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "http/async/wait.h"
@@ -16,7 +17,8 @@ namespace sbx::async {
 
 class FdWatch {
  public:
-  // Fails when epoll does not take the descriptor (a regular file).
+  // What epoll does not take (a regular file) is always ready. Fails when it is not open, or is
+  // watched already.
   [[nodiscard]] static Result<FdWatch> watch(Loop& loop, int fd);
   FdWatch(FdWatch&&) noexcept;
   FdWatch& operator=(FdWatch&&) = delete;
@@ -35,6 +37,8 @@ class FdWatch {
  private:
   struct State;
   explicit FdWatch(std::shared_ptr<State> state);
+  [[nodiscard]] Wait wait(std::size_t direction, Deadline deadline,
+                          const Cancellation* cancellation);
   std::shared_ptr<State> state_;  // the second owner is the operation that Asio has in flight
 };
 

@@ -52,6 +52,14 @@ class List {
     head_.previous_->next_ = &link;
     head_.previous_ = &link;
   }
+  // Moves all elements of `other` here. Precondition: empty().
+  void take(List& other) {
+    if (other.empty()) return;
+    head_.next_ = other.head_.next_;
+    head_.previous_ = other.head_.previous_;
+    head_.next_->previous_ = head_.previous_->next_ = &head_;
+    other.head_.next_ = other.head_.previous_ = &other.head_;
+  }
 
  private:
   Link<Tag> head_;

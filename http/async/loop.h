@@ -10,6 +10,10 @@
 
 #include "http/async/wait.h"
 
+namespace boost::asio {
+class io_context;
+}
+
 namespace sbx::async {
 
 class Loop {
@@ -27,6 +31,8 @@ class Loop {
   // Calls `action` in the loop's next turn. From any thread, and after run() has returned.
   void post(std::function<void()> action);
 
+  // Lets everybody else who is ready run first, and descriptors be looked at. Ends with kReady.
+  [[nodiscard]] Wait next_turn();
   // Ends with kDeadline or kCancelled.
   [[nodiscard]] Wait sleep_until(Deadline deadline, const Cancellation* cancellation = nullptr) {
     return {*this, nullptr, deadline, cancellation};
@@ -37,9 +43,13 @@ class Loop {
   friend class Wait;
   struct State;
 
+  [[nodiscard]] boost::asio::io_context& io();
   void queue(Wait& woken);
-  void arm_timer();
   void resume_ready();
+  void add_timer(Wait& wait);
+  void forget_timer(Wait& wait);
+  void arm_timer();
+  void expire();
 
   std::unique_ptr<State> state_;
 };

@@ -47,6 +47,8 @@ class [[nodiscard]] Wait : private detail::Link<detail::BySource>,
   // `source` null: only deadline and cancellation. `cancellation` null: none. All are borrowed.
   Wait(Loop& loop, Event* source, Deadline deadline, const Cancellation* cancellation)
       : loop_(loop), source_(source), cancellation_(cancellation), deadline_(deadline) {}
+  struct NextTurn {};
+  Wait(Loop& loop, NextTurn) : loop_(loop), at_once_(true) {}
   Wait(const Wait&) = delete;
   Wait& operator=(const Wait&) = delete;
   ~Wait();
@@ -69,9 +71,10 @@ class [[nodiscard]] Wait : private detail::Link<detail::BySource>,
   void wake(Wake reason);
 
   Loop& loop_;
-  Event* source_;
-  const Cancellation* cancellation_;
-  Deadline deadline_;
+  Event* source_ = nullptr;
+  const Cancellation* cancellation_ = nullptr;
+  Deadline deadline_ = kNoDeadline;
+  bool at_once_ = false;
   Timers::iterator timer_;
   bool timed_ = false;
   Wake wake_ = Wake::kReady;

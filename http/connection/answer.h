@@ -1,0 +1,57 @@
+// Answer: the Responder of one request on a connection. Internal to the server.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "http/connection/body_reader.h"
+#include "http/connection/output.h"
+#include "http/connection/response_head.h"
+#include "http/handler.h"
+
+namespace sbx::http {
+
+class Answer final : public Responder {
+ public:
+  struct Terms {
+    bool head_only = false;
+    bool http10 = false;
+    bool keep_alive = false;      // as far as client and server want it
+    std::size_t queue_bytes = 0;  // ServerLimits::queue_bytes
+  };
+  // `body` null: the request has none that could be left unread. Borrowed.
+  Answer(Output& output, const BodyReader* body, Terms terms)
+      : output_(output), body_(body), terms_(terms) {}
+
+  [[nodiscard]] async::Task<void> send(Response response) override;
+  void begin(Response head, std::optional<std::uint64_t> length) override;
+  [[nodiscard]] async::Task<bool> write(std::string bytes) override;
+  [[nodiscard]] bool try_write(std::string_view bytes) override;
+  [[nodiscard]] async::Task<bool> finish() override;
+  [[nodiscard]] bool head_only() const override { return terms_.head_only; }
+  [[nodiscard]] bool begun() const override { return status_ != 0; }
+
+  // Everything that was promised is in the socket.
+  [[nodiscard]] bool complete() const { return complete_; }
+  // Another request may follow.
+  [[nodiscard]] bool keeps_alive() const { return complete_ && terms_.keep_alive; }
+  [[nodiscard]] int status() const { return status_; }
+  [[nodiscard]] std::uint64_t body_bytes() const { return body_bytes_; }
+
+ private:
+  void queue_head(const Response& head, std::optional<std::uint64_t> length);
+  // One piece with its framing. False: more than the length that was announced.
+  [[nodiscard]] bool queue_piece(std::string bytes);
+  [[nodiscard]] bool drops_body() const { return terms_.head_only || is_bodiless(status_); }
+
+  Output& output_;
+  const BodyReader* body_;
+  Terms terms_;
+  int status_ = 0;
+  bool chunked_ = false;
+  std::optional<std::uint64_t> left_;  // of the length that was announced
+  std::uint64_t body_bytes_ = 0;
+  bool complete_ = false;
+};
+
+}  // namespace sbx::http

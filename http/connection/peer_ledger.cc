@@ -1,0 +1,42 @@
+#include "http/connection/peer_ledger.h"
+
+namespace sbx::http {
+
+PeerLedger::Verdict PeerLedger::connect(Key peer) {
+  if (all_.connections >= limits_.connections) return Verdict::kAllIsFull;
+  const auto known = peers_.find(peer);
+  if (known != peers_.end() && known->second.connections >= limits_.connections_per_peer) {
+    return Verdict::kPeerIsFull;
+  }
+  ++all_.connections;
+  ++peers_[peer].connections;
+  return Verdict::kGranted;
+}
+
+void PeerLedger::disconnect(Key peer) {
+  --all_.connections;
+  --peers_[peer].connections;
+  forget_if_empty(peer);
+}
+
+PeerLedger::Verdict PeerLedger::buffer(Key peer, std::uint64_t bytes) {
+  if (bytes > limits_.bytes - all_.bytes) return Verdict::kAllIsFull;
+  Holding& holding = peers_[peer];
+  if (bytes > limits_.bytes_per_peer - holding.bytes) return Verdict::kPeerIsFull;
+  all_.bytes += bytes;
+  holding.bytes += bytes;
+  return Verdict::kGranted;
+}
+
+void PeerLedger::release(Key peer, std::uint64_t bytes) {
+  all_.bytes -= bytes;
+  peers_[peer].bytes -= bytes;
+  forget_if_empty(peer);
+}
+
+void PeerLedger::forget_if_empty(Key peer) {
+  const auto known = peers_.find(peer);
+  if (known->second.connections == 0 && known->second.bytes == 0) peers_.erase(known);
+}
+
+}  // namespace sbx::http

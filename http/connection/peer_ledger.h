@@ -1,0 +1,49 @@
+// PeerLedger: what each peer holds of the server (connections, buffered bodies), and all together.
+//
+// Internal to the server. Peers are told apart by uid; those without one (TCP) are one peer.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+
+namespace sbx::http {
+
+class PeerLedger {
+ public:
+  struct Limits {
+    std::size_t connections = 0;
+    std::size_t connections_per_peer = 0;
+    std::uint64_t bytes = 0;
+    std::uint64_t bytes_per_peer = 0;
+  };
+  enum class Verdict : std::uint8_t { kGranted, kPeerIsFull, kAllIsFull };
+  using Key = std::optional<uid_t>;
+
+  explicit PeerLedger(Limits limits) : limits_(limits) {}
+
+  // What was granted is given back once.
+  [[nodiscard]] Verdict connect(Key peer);
+  void disconnect(Key peer);
+  [[nodiscard]] Verdict buffer(Key peer, std::uint64_t bytes);
+  void release(Key peer, std::uint64_t bytes);
+
+  [[nodiscard]] std::size_t connections() const { return all_.connections; }
+  [[nodiscard]] std::uint64_t bytes() const { return all_.bytes; }
+
+ private:
+  struct Holding {
+    std::size_t connections = 0;
+    std::uint64_t bytes = 0;
+  };
+  void forget_if_empty(Key peer);
+
+  Limits limits_;
+  Holding all_;
+  std::map<Key, Holding> peers_;
+};
+
+}  // namespace sbx::http

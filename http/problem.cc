@@ -1,0 +1,36 @@
+#include "http/problem.h"
+
+#include <nlohmann/json.hpp>
+
+namespace sbx::http {
+
+Response to_response(const Problem& problem) {
+  // Ordered, so that a person reads what matters first.
+  nlohmann::ordered_json document;
+  document["status"] = problem.status;
+  document["title"] = reason_phrase(problem.status);
+  document["code"] = problem.code;
+  if (!problem.detail.empty()) document["detail"] = problem.detail;
+  if (!problem.field.empty()) document["field"] = problem.field;
+  if (!problem.allowed.empty()) document["allowed"] = problem.allowed;
+  if (!problem.fix.empty()) document["fix"] = problem.fix;
+  for (const auto& [name, value] : problem.more) document[name] = value;
+
+  Response response{problem.status, {}, "application/problem+json", {}};
+  response.body =
+      document.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+  if (problem.retry_after) {
+    response.headers.add("Retry-After", std::to_string(problem.retry_after->count()));
+  }
+  if (problem.status == 405) {
+    std::string allow;
+    for (const std::string& method : problem.allowed) {
+      if (!allow.empty()) allow += ", ";
+      allow += method;
+    }
+    response.headers.add("Allow", std::move(allow));
+  }
+  return response;
+}
+
+}  // namespace sbx::http

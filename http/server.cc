@@ -1,0 +1,155 @@
+#include "http/server.h"
+
+#include <sys/socket.h>
+
+#include <cerrno>
+
+#include "http/async/fd_watch.h"
+#include "http/async/task_group.h"
+#include "http/connection/connection.h"
+#include "http/connection/core.h"
+#include "http/connection/response_head.h"
+
+namespace sbx::http {
+namespace {
+
+// When descriptors or memory are short, the backlog keeps the clients meanwhile.
+constexpr std::chrono::milliseconds kAcceptPause{100};
+constexpr int kAcceptsInARow = 64;
+constexpr std::chrono::seconds kRetryAfter{1};
+
+Result<Peer> peer_of(int socket, bool is_unix) {
+  if (!is_unix) return Peer{};
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) {
+    return sys_error("getsockopt", "SO_PEERCRED");
+  }
+  return Peer{credentials.uid, credentials.gid, credentials.pid};
+}
+
+Problem too_many_connections(PeerLedger::Verdict verdict) {
+  const bool all = verdict == PeerLedger::Verdict::kAllIsFull;
+  return {.status = all ? 503 : 429,
+          .code = problem_code::kTooManyConnections,
+          .detail = all ? "the server has as many connections as it may"
+                        : "you have as many connections as you may",
+          .retry_after = kRetryAfter};
+}
+
+Problem peer_refused() {
+  return {
+      .status = 403, .code = problem_code::kPeerRefused, .detail = "your uid is not admitted here"};
+}
+
+// One attempt and no waiting: whom we refuse gets no resources. A new socket takes it all.
+void refuse(int socket, const Problem& problem) {
+  const Response response = to_response(problem);
+  const Framing framing{.length = response.body.size(), .close = true};
+  const std::string bytes = response_head(response, framing, std::time(nullptr)) + response.body;
+  (void)::send(socket, bytes.data(), bytes.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  (void)::shutdown(socket, SHUT_WR);
+}
+
+// Owns the connection while it is served.
+async::Task<void> serve(Core* core, UniqueFd socket, async::FdWatch watch, Peer peer,
+                        bool is_unix) {
+  Connection connection(*core, std::move(socket), std::move(watch), peer, is_unix);
+  co_await connection.serve();
+}
+
+bool is_shortage(int failure) {
+  return failure == EMFILE || failure == ENFILE || failure == ENOBUFS || failure == ENOMEM;
+}
+
+}  // namespace
+
+struct Server::State {
+  State(async::Loop& loop, const Router& router, ServerOptions options)
+      : core(loop, router, std::move(options)), tasks(loop) {}
+
+  async::Task<void> accept_loop(Listener listener, async::FdWatch watch);
+  // False: none is waiting, or descriptors are short (`pause`).
+  bool accept_one(const Listener& listener, bool& pause);
+  void admit(UniqueFd socket, bool is_unix);
+
+  Core core;
+  async::TaskGroup tasks;  // last: its tasks use the core
+};
+
+async::Task<void> Server::State::accept_loop(Listener listener, async::FdWatch watch) {
+  for (;;) {
+    const async::Wake wake = co_await watch.readable(async::kNoDeadline, &core.draining);
+    if (wake == async::Wake::kCancelled) co_return;
+    bool pause = false;
+    for (int i = 0; i < kAcceptsInARow && accept_one(listener, pause); ++i) {
+    }
+    if (!pause) continue;
+    ++core.counters.accept_failures;
+    (void)co_await core.loop.sleep_until(async::after(kAcceptPause), &core.draining);
+  }
+}
+
+bool Server::State::accept_one(const Listener& listener, bool& pause) {
+  UniqueFd socket(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+  if (!socket) {
+    pause = is_shortage(errno);
+    return errno == EINTR || errno == ECONNABORTED;
+  }
+  admit(std::move(socket), listener.is_unix());
+  return true;
+}
+
+void Server::State::admit(UniqueFd socket, bool is_unix) {
+  const auto peer = peer_of(socket.get(), is_unix);
+  if (!peer || (core.options.admit && !core.options.admit(*peer))) {
+    ++core.counters.refused;
+    refuse(socket.get(), peer_refused());
+    return;
+  }
+  auto watch = async::FdWatch::watch(core.loop, socket.get());
+  if (!watch) {
+    ++core.counters.accept_failures;
+    return;
+  }
+  const auto verdict = core.ledger.connect(peer->uid);
+  if (verdict != PeerLedger::Verdict::kGranted) {
+    ++core.counters.refused;
+    refuse(socket.get(), too_many_connections(verdict));
+    return;
+  }
+  ++core.counters.accepted;
+  tasks.spawn(serve(&core, std::move(socket), *std::move(watch), *peer, is_unix));
+}
+
+Server::Server(async::Loop& loop, const Router& router, ServerOptions options)
+    : state_(std::make_unique<State>(loop, router, std::move(options))) {}
+
+Server::~Server() = default;
+
+Result<void> Server::listen(Listener listener) {
+  SBX_ASSIGN(auto watch, async::FdWatch::watch(state_->core.loop, listener.fd()));
+  state_->tasks.spawn(state_->accept_loop(std::move(listener), std::move(watch)));
+  return {};
+}
+
+async::Task<void> Server::drain(async::Deadline deadline) {
+  state_->core.draining.cancel();
+  const async::Wake wake = co_await state_->tasks.join(deadline);
+  if (wake == async::Wake::kReady) co_return;
+  state_->core.expired.cancel();
+  (void)co_await state_->tasks.join();
+}
+
+bool Server::draining() const {
+  return state_->core.draining.cancelled();
+}
+
+ServerCounters Server::counters() const {
+  ServerCounters counters = state_->core.counters;
+  counters.connections = state_->core.ledger.connections();
+  counters.buffered_bytes = state_->core.ledger.bytes();
+  return counters;
+}
+
+}  // namespace sbx::http
