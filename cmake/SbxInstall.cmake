@@ -15,7 +15,7 @@ add_custom_target(sbx_public_header ALL DEPENDS ${SBX_PUBLIC_HEADER})
 # One archive of all stages, so that nobody has to know them or their order. libcrypto and libseccomp
 # stay outside: they are the user's system's.
 set(sbx_objects "")
-foreach(library base fmt policy_text policy cgroup plan child spawn supervise collect init_image sandbox)
+foreach(library base fmt policy_text policy cgroup plan child spawn supervise collect workspace init_image sandbox)
   list(APPEND sbx_objects $<TARGET_OBJECTS:sbx_${library}>)
 endforeach()
 add_library(sbx_bundle STATIC ${sbx_objects})

@@ -26,6 +26,7 @@ inline constexpr int kOpenDirectory = 0200000;
 inline constexpr int kOpenNofollow = 0400000;
 #endif
 inline constexpr int kAtFdcwd = -100;
+inline constexpr int kAtSymlinkNofollow = 0x100;
 inline constexpr int kAtEmptyPath = 0x1000;
 inline constexpr int kAtRecursive = 0x8000;
 

@@ -18,7 +18,7 @@ Word attach_beneath(Context& context, int mount, const char* path, int flags) {
 }
 
 Word mount_one_tmpfs(Context& context, const plan::FlatTmpfs& tmpfs) {
-  int mount = plan::kSlotOutput;
+  int mount = static_cast<int>(tmpfs.passed);
   if (tmpfs.passed == 0) {
     const char* uid = tmpfs.uid.size != 0 ? context.text(tmpfs.uid) : nullptr;
     mount = static_cast<int>(make_tmpfs(context.text(tmpfs.size), context.text(tmpfs.inodes),

@@ -73,6 +73,7 @@ Outcome base_outcome(OutcomeContext& context) {
   outcome.layers = std::move(context.layers);
   outcome.files = std::move(context.files);
   outcome.refused = std::move(context.refused);
+  outcome.workspace = std::move(context.workspace);
   return outcome;
 }
 
@@ -110,7 +111,8 @@ Outcome make_outcome(const Ending& ending, OutcomeContext context) {
   apply_failures(outcome.layers, ending);
   const bool separated = is_held(outcome.layers, policy::Layer::kUidSeparation);
   set_verdict(outcome, judge(ending, {.uid_separation_held = separated}));
-  // A collector that failed may have missed files: never a success, and the weaker of two failures.
+  // A collector that failed may have missed files, and a workspace that was not saved is lost work:
+  // never a success, and the weaker of two failures.
   if (context.collect_failure && outcome.status != Status::kSandboxError) {
     set_verdict(outcome, {.error = error_info(*context.collect_failure)});
   }

@@ -31,7 +31,9 @@ struct OutcomeContext {
   std::vector<CollectedFile> files;
   std::vector<RefusedEntry> refused;
   std::vector<std::string> collect_limits_hit;
-  std::optional<Error> collect_failure;  // the collector failed: sandbox_error, the rest is kept
+  std::optional<SavedWorkspace> workspace;
+  std::optional<Error> collect_failure;  // files of /output, or the workspace, were lost:
+                                         // sandbox_error, the rest is kept
   std::chrono::nanoseconds collect_time{};
 };
 

@@ -44,6 +44,15 @@ struct RefusedEntry {
   std::string reason;
 };
 
+// What became of a session's workspace.
+struct SavedWorkspace {
+  bool saved = false;                   // it is now what the run left
+  std::string reason{};                 // why it is not
+  std::uint64_t size = 0;               // bytes, in whole pages, as it is now
+  std::uint64_t inodes = 0;             // the top directory is one
+  std::vector<RefusedEntry> refused{};  // entries of /work that are not kept
+};
+
 struct Denial {
   std::string syscall;
   std::string tier;  // "deny" or "hostile"
@@ -95,6 +104,7 @@ struct Outcome {
 
   std::vector<CollectedFile> files;
   std::vector<RefusedEntry> refused;
+  std::optional<SavedWorkspace> workspace;  // of a session's runs alone
   std::vector<Denial> denials;
   std::vector<std::string> limits_hit;
   std::optional<ErrorInfo> error;

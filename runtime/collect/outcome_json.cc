@@ -53,12 +53,20 @@ Json files_json(const Outcome& outcome) {
   return list;
 }
 
-Json refused_json(const Outcome& outcome) {
+Json refused_json(const std::vector<RefusedEntry>& refused) {
   Json list = Json::array();
-  for (const RefusedEntry& entry : outcome.refused) {
+  for (const RefusedEntry& entry : refused) {
     list.push_back({{"path", clean(entry.path)}, {"reason", clean(entry.reason)}});
   }
   return list;
+}
+
+Json workspace_json(const SavedWorkspace& workspace) {
+  return {{"saved", workspace.saved},
+          {"reason", workspace.saved ? Json() : Json(clean(workspace.reason))},
+          {"size", workspace.size},
+          {"inodes", workspace.inodes},
+          {"refused", refused_json(workspace.refused)}};
 }
 
 Json denials_json(const Outcome& outcome) {
@@ -125,7 +133,8 @@ Json outcome_json(const Outcome& outcome) {
   put_stream(json, "stdout", outcome.stdout_bytes, outcome.stdout_head, outcome.stdout_dropped);
   put_stream(json, "stderr", outcome.stderr_bytes, outcome.stderr_head, outcome.stderr_dropped);
   json["files"] = files_json(outcome);
-  json["refused"] = refused_json(outcome);
+  json["refused"] = refused_json(outcome.refused);
+  if (outcome.workspace) json["workspace"] = workspace_json(*outcome.workspace);
   json["denials"] = denials_json(outcome);
   json["limits_hit"] = outcome.limits_hit;
   json["error"] = error_json(outcome.error);

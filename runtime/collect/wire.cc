@@ -37,7 +37,10 @@ Result<void> send(int socket, const Record& record, std::string_view path, int f
   const std::size_t path_size = std::min(path.size(), kMaxPathBytes);
   std::memcpy(packet.data(), &record, sizeof record);
   std::memcpy(packet.data() + sizeof record, path.data(), path_size);
-  const std::span<const std::uint8_t> bytes(packet.data(), sizeof record + path_size);
+  return send_patiently(socket, {packet.data(), sizeof record + path_size}, fd);
+}
+
+Result<void> send_patiently(int socket, std::span<const std::uint8_t> bytes, int fd) {
   const std::span<const int> fds(&fd, fd >= 0 ? 1 : 0);
   auto sent = sys::send_packet(socket, bytes, fds);
   for (int i = 0; i < kInFlightRetries && !sent && sent.error().sys_errno == ETOOMANYREFS; ++i) {

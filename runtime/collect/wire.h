@@ -63,6 +63,10 @@ inline constexpr std::size_t kMaxPacket = sizeof(Record) + kMaxPathBytes;
 [[nodiscard]] Result<void> send(int socket, const Record& record, std::string_view path,
                                 int fd = -1);
 
+// The same for any packet: waits also while too many descriptors are in flight.
+[[nodiscard]] Result<void> send_patiently(int socket, std::span<const std::uint8_t> bytes,
+                                          int fd = -1);
+
 struct Message {
   Record record;
   std::string_view path;  // into the bytes given

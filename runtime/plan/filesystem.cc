@@ -8,7 +8,7 @@ constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kCodeSlack = 16 * kPage;
 
 std::vector<TmpfsMount> tmpfs_mounts(const policy::Limits& limits, bool has_code, bool has_inputs,
-                                     std::uint64_t code_size) {
+                                     std::uint64_t code_size, bool has_workspace) {
   std::vector<TmpfsMount> mounts;
   mounts.push_back({.target = "/tmp",
                     .size = limits.tmp,
@@ -28,6 +28,7 @@ std::vector<TmpfsMount> tmpfs_mounts(const policy::Limits& limits, bool has_code
                     .inodes = limits.work_inodes,
                     .mode = "0755",
                     .payload_owns = true,
+                    .saved = has_workspace,
                     .limit = "work"});
   // Without anything to put there, the root's own empty, read-only directory serves.
   if (has_code) {
@@ -121,7 +122,7 @@ void plan_filesystem(Plan& plan, bool has_code, bool has_inputs) {
     if (has_code && entry.tmpfs == kCodeMount)
       code_size += (entry.content.size() + kPage - 1) / kPage * kPage;
   }
-  plan.tmpfs = tmpfs_mounts(limits, has_code, has_inputs, code_size);
+  plan.tmpfs = tmpfs_mounts(limits, has_code, has_inputs, code_size, plan.workspace);
   plan.shm = {.target = "/dev/shm",
               .size = limits.shm,
               .inodes = limits.shm_inodes,

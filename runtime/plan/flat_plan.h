@@ -19,14 +19,15 @@ inline constexpr std::uint32_t kPlanMagic = 0x31786273;  // "sbx1"
 inline constexpr int kSlotStdin = 0;
 inline constexpr int kSlotStdout = 1;
 inline constexpr int kSlotStderr = 2;
-inline constexpr int kSlotPlan = 3;         // the sealed memfd
-inline constexpr int kSlotReport = 4;       // pipe, write end, non-blocking
-inline constexpr int kSlotLifeline = 5;     // pipe, read end: EOF means that the supervisor died
-inline constexpr int kSlotNetns = 6;        // the run's empty net namespace
-inline constexpr int kSlotFill = 7;         // pipe, read end: contents of /code, /input, /work
-inline constexpr int kSlotOutput = 8;       // detached tmpfs for /output
-inline constexpr int kSlotPayloadLeaf = 9;  // cgroup v2 directory
-inline constexpr int kSlotJoin = 10;        // first of kMaxJoin cgroup v1 tasks files
+inline constexpr int kSlotPlan = 3;          // the sealed memfd
+inline constexpr int kSlotReport = 4;        // pipe, write end, non-blocking
+inline constexpr int kSlotLifeline = 5;      // pipe, read end: EOF means that the supervisor died
+inline constexpr int kSlotNetns = 6;         // the run's empty net namespace
+inline constexpr int kSlotFill = 7;          // pipe, read end: contents of /code, /input, /work
+inline constexpr int kSlotOutput = 8;        // detached tmpfs for /output
+inline constexpr int kSlotWork = 9;          // the same for /work, when it is a workspace
+inline constexpr int kSlotPayloadLeaf = 10;  // cgroup v2 directory
+inline constexpr int kSlotJoin = 11;         // first of kMaxJoin cgroup v1 tasks files
 inline constexpr int kMaxJoin = 8;
 inline constexpr int kSlotCount = kSlotJoin + kMaxJoin;
 
@@ -39,7 +40,7 @@ struct Span {
 struct FlatTmpfs {
   Span target;                   // relative to the new root, no leading '/'
   Span size, inodes, mode, uid;  // decimal text for fsconfig(2); an empty uid keeps the mounter's
-  std::uint32_t passed = 0;      // 1: take kSlotOutput instead of making one
+  std::uint32_t passed = 0;      // a slot: take that mount; 0: make one
   std::uint32_t noexec = 0;
   std::uint32_t read_only = 0;  // after filling
   Span limit;                   // "tmp", "output", …: reported with statfs at the end, or empty
@@ -149,17 +150,33 @@ static_assert(std::is_trivially_destructible_v<FlatPlan>);
 static_assert(std::is_trivially_copyable_v<FlatPlan>);
 static_assert(std::is_standard_layout_v<FlatPlan>);
 
-// Contents for /code, /input and /work, streamed through kSlotFill: a header, the path, the bytes,
-// …, and a last header of kind kEnd. EOF before it is a failure.
-enum class FillKind : std::uint32_t { kEnd, kDirectory, kFile };
+// Contents for /code, /input and /work, streamed through kSlotFill: a header, the path, what the
+// kind has behind it, …, and a last header of kind kEnd. EOF before it is a failure. A directory
+// comes before what is in it, a file before further names of it.
+enum class FillKind : std::uint32_t {
+  kEnd,
+  kDirectory,
+  kFile,        // `size` bytes follow
+  kSparseFile,  // `size` bytes long: FillExtents follow, each with its bytes, the last one empty
+  kSymlink,     // `size` bytes of target follow, below kMaxFillPath
+  kHardLink,    // `size` bytes follow: the path of the name that is already there
+};
+// utimensat(2)'s UTIME_OMIT.
+inline constexpr std::uint32_t kTimeOfFilling = (1U << 30) - 2;
 struct FillHeader {
   FillKind kind = FillKind::kEnd;
   std::uint32_t tmpfs = 0;  // index into FlatPlan::tmpfs
   std::uint32_t mode = 0;
   std::uint32_t path_size = 0;  // without NUL, below kMaxFillPath
   std::uint64_t size = 0;
+  std::int64_t mtime_seconds = 0;  // of a file
+  std::uint32_t mtime_nanoseconds = kTimeOfFilling;
+  std::uint32_t padding = 0;
 };
-inline constexpr std::uint32_t kMaxFillPath = 1024;
+struct FillExtent {
+  std::uint64_t offset = 0, size = 0;
+};
+inline constexpr std::uint32_t kMaxFillPath = 4096;  // as openat2(2) takes, with the NUL
 
 // What init and the payload tell the supervisor: 32 bytes, one write each.
 enum class RecordKind : std::uint32_t {

@@ -71,6 +71,12 @@ std::string time_offsets() {
          std::to_string(boot.tv_sec) + " 0\n";
 }
 
+// Where init finds the mount that the spawner made; 0: init makes it.
+int slot_of(const TmpfsMount& mount) {
+  if (mount.collected) return kSlotOutput;
+  return mount.saved ? kSlotWork : 0;
+}
+
 FlatTmpfs flat_tmpfs(Blob& blob, const TmpfsMount& mount, const LaunchFacts& facts) {
   FlatTmpfs flat;
   flat.target = blob.text(relative(mount.target));
@@ -78,7 +84,7 @@ FlatTmpfs flat_tmpfs(Blob& blob, const TmpfsMount& mount, const LaunchFacts& fac
   flat.inodes = blob.text(std::to_string(mount.inodes));
   flat.mode = blob.text(mount.mode);
   if (mount.payload_owns) flat.uid = blob.text(std::to_string(facts.payload_id));
-  flat.passed = mount.collected ? 1 : 0;
+  flat.passed = static_cast<std::uint32_t>(slot_of(mount));
   flat.noexec = mount.noexec ? 1 : 0;
   flat.read_only = mount.read_only ? 1 : 0;
   if (!mount.limit.empty()) flat.limit = blob.text(mount.limit);
@@ -126,7 +132,7 @@ Result<void> flatten_process(FlatPlan& flat, Blob& blob, const Plan& plan,
   flat.join_count = facts.join_count;
   flat.init_join_count = facts.init_join_count;
   flat.has_payload_leaf = facts.payload_leaf ? 1 : 0;
-  flat.has_fill = plan.fill.empty() ? 0 : 1;
+  flat.has_fill = plan.fill.empty() && !plan.workspace ? 0 : 1;
   flat.has_netns = plan.net_namespace ? 1 : 0;
   flat.clear_groups = plan.ids == IdMode::kSingle ? 0 : 1;
   flat.payload_id = facts.payload_id;
@@ -177,9 +183,9 @@ Result<std::vector<std::uint8_t>> flatten(const Plan& plan, const LaunchFacts& f
   return block;
 }
 
-CollectedTmpfs collected_tmpfs(const Plan& plan, const LaunchFacts& facts) {
+PassedTmpfs passed_tmpfs(const Plan& plan, const LaunchFacts& facts, int slot) {
   for (const TmpfsMount& mount : plan.tmpfs) {
-    if (!mount.collected) continue;
+    if (slot_of(mount) != slot) continue;
     return {std::to_string(mount.size), std::to_string(mount.inodes), mount.mode,
             std::to_string(facts.payload_id)};
   }

@@ -7,7 +7,7 @@ namespace sbx::plan {
 
 // Index of the first tmpfs that is filled: /code of a language, else /input (behind /tmp, /output,
 // /work).
-inline constexpr std::uint32_t kCodeMount = 3;
+inline constexpr std::uint32_t kCodeMount = kWorkMount + 1;
 
 // Mounts, devices, masks and, with rootfs = host, the tree of binds.
 void plan_filesystem(Plan& plan, bool has_code, bool has_inputs);

@@ -13,6 +13,13 @@ namespace {
 // An interpreter needs some memory beyond its inputs; less than this cannot start anything.
 constexpr std::uint64_t kLeastRoom = 2 * policy::kMiB;
 constexpr std::uint64_t kPage = 4096;
+// What a file of a tmpfs costs the kernel beside its pages: an inode, a name.
+constexpr std::uint64_t kInodeCost = 1024;
+
+// As a tmpfs counts.
+std::uint64_t pages_of(std::uint64_t bytes) {
+  return (bytes + kPage - 1) / kPage;
+}
 
 Result<const policy::Language*> language_of(const Request& request) {
   const bool has_language = !request.language.empty();
@@ -37,11 +44,51 @@ Result<void> check_name(const std::string& name) {
   return {};
 }
 
+// Everything given to a run counts in its memory. `given`: bytes of inputs and code, in whole
+// pages.
+Result<void> check_workspace(const policy::Limits& limits, const WorkspaceSize& size,
+                             std::uint64_t given) {
+  if (size.bytes > limits.work) {
+    return invalid("a workspace of " + policy::size_text(size.bytes) +
+                   " is over its quota (work) of " + policy::size_text(limits.work));
+  }
+  if (size.inodes > limits.work_inodes) {
+    return invalid("a workspace of " + std::to_string(size.inodes) +
+                   " inodes is over its quota (work_inodes) of " +
+                   std::to_string(limits.work_inodes));
+  }
+  const std::uint64_t needed = size.bytes + size.inodes * kInodeCost + given + kLeastRoom;
+  if (needed <= limits.memory) return {};
+  return invalid("a workspace of " + policy::size_text(size.bytes) + " in " +
+                     std::to_string(size.inodes) + " inodes needs " + policy::size_text(needed) +
+                     " with what else the run is given, and the memory limit is " +
+                     policy::size_text(limits.memory),
+                 "raise memory, or remove files from the workspace: it counts in memory");
+}
+
+Result<void> check_room(const policy::Limits& limits, const Request& request,
+                        std::uint64_t input_bytes, std::uint64_t input_pages) {
+  if (input_pages * kPage > limits.input) {
+    return invalid("inputs of " + policy::size_text(input_bytes) + " are over the input limit of " +
+                   policy::size_text(limits.input));
+  }
+  if (request.files.size() + 1 > limits.input_inodes) {
+    return invalid(std::to_string(request.files.size()) + " inputs are over input_inodes (" +
+                   std::to_string(limits.input_inodes) + ")");
+  }
+  const std::uint64_t given = (pages_of(request.code.size()) + input_pages) * kPage;
+  if (given + kLeastRoom > limits.memory) {
+    return invalid("inputs and code of " + policy::size_text(input_bytes + request.code.size()) +
+                       " leave no room in the memory limit of " + policy::size_text(limits.memory),
+                   "raise --memory: files given to a run count in it");
+  }
+  if (!request.workspace) return {};
+  return check_workspace(limits, *request.workspace, given);
+}
+
 Result<void> plan_inputs(Plan& plan, const Request& request) {
-  const policy::Limits& limits = plan.policy.limits;
   std::uint64_t bytes = 0;
-  const std::uint64_t code_pages = (request.code.size() + kPage - 1) / kPage;
-  std::uint64_t input_pages = 0;
+  std::uint64_t pages = 0;
   std::set<std::string> names;
   // /code is there only for a language; /input stands behind it.
   const std::uint32_t mount = plan.language.empty() ? kCodeMount : kCodeMount + 1;
@@ -49,23 +96,10 @@ Result<void> plan_inputs(Plan& plan, const Request& request) {
     SBX_TRY(check_name(file.name));
     if (!names.insert(file.name).second) return invalid("two inputs are named '" + file.name + "'");
     bytes += file.content.size();
-    input_pages += (file.content.size() + kPage - 1) / kPage;  // as tmpfs counts
+    pages += pages_of(file.content.size());
     plan.fill.push_back({.tmpfs = mount, .mode = 0555, .path = file.name, .content = file.content});
   }
-  if (input_pages * kPage > limits.input) {
-    return invalid("inputs of " + policy::size_text(bytes) + " are over the input limit of " +
-                   policy::size_text(limits.input));
-  }
-  if (request.files.size() + 1 > limits.input_inodes) {
-    return invalid(std::to_string(request.files.size()) + " inputs are over input_inodes (" +
-                   std::to_string(limits.input_inodes) + ")");
-  }
-  if ((code_pages + input_pages) * kPage + kLeastRoom > limits.memory) {
-    return invalid("inputs and code of " + policy::size_text(bytes + request.code.size()) +
-                       " leave no room in the memory limit of " + policy::size_text(limits.memory),
-                   "raise --memory: files given to a run count in it");
-  }
-  return {};
+  return check_room(plan.policy.limits, request, bytes, pages);
 }
 
 Result<void> plan_rlimits(Plan& plan, const HostFacts& host) {
@@ -112,6 +146,7 @@ Result<Plan> make_plan(const policy::Policy& policy, const Request& request,
   if (language != nullptr) {
     plan.fill.push_back({.tmpfs = kCodeMount, .path = language->file, .content = request.code});
   }
+  plan.workspace = request.workspace.has_value();
   SBX_TRY(plan_inputs(plan, request));
   plan_filesystem(plan, language != nullptr, !request.files.empty());
   SBX_TRY(plan_program(plan, language, request));

@@ -27,8 +27,11 @@ struct TmpfsMount {
   bool payload_owns = false;
   bool noexec = false;
   bool read_only = false;  // after filling
-  bool collected = false;  // made by the spawner, which keeps it for collection
-  std::string limit;       // the limit whose exhaustion is reported, or ""
+  // Made by the spawner, which keeps it for what is done with its contents at the end: /output is
+  // collected, the /work of a session is saved.
+  bool collected = false;
+  bool saved = false;
+  std::string limit;  // the limit whose exhaustion is reported, or ""
 };
 
 struct HostBind {
@@ -59,6 +62,9 @@ struct FillEntry {
   std::string_view content;
 };
 
+// Index of /work in Plan::tmpfs.
+inline constexpr std::uint32_t kWorkMount = 2;
+
 struct Plan {
   policy::Policy policy;
   std::string language;  // contract name, or "" for argv runs
@@ -77,6 +83,7 @@ struct Plan {
   std::vector<std::string> devices;
   std::vector<Mask> masks;
   std::vector<FillEntry> fill;
+  bool workspace = false;  // /work is filled from one and saved to it; its stream follows `fill`
   std::vector<Rlimit> rlimits;
   std::vector<std::string> writable;
   std::uint32_t visible_cpus = 1;  // affinity, /proc/stat, thread counts
@@ -112,10 +119,11 @@ struct LaunchFacts {
 // The block for sbx-init. kInvalid when a table or the block would overflow.
 [[nodiscard]] Result<std::vector<std::uint8_t>> flatten(const Plan& plan, const LaunchFacts& facts);
 
-// The options of the collected tmpfs (/output), which the spawner makes.
-struct CollectedTmpfs {
+// The options of a tmpfs that the spawner makes, as text; none when `size` is empty.
+struct PassedTmpfs {
   std::string size, inodes, mode, uid;
 };
-[[nodiscard]] CollectedTmpfs collected_tmpfs(const Plan& plan, const LaunchFacts& facts);
+// The one that takes this slot (kSlotOutput, kSlotWork).
+[[nodiscard]] PassedTmpfs passed_tmpfs(const Plan& plan, const LaunchFacts& facts, int slot);
 
 }  // namespace sbx::plan

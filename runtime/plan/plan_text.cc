@@ -12,6 +12,7 @@ std::string mount_line(const TmpfsMount& mount) {
   line += mount.read_only ? ", read-only once filled" : ", writable by the payload";
   if (mount.noexec) line += ", noexec";
   if (mount.collected) line += ", collected afterwards";
+  if (mount.saved) line += ", filled from the session's workspace, saved to it afterwards";
   return line + "\n";
 }
 

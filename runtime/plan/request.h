@@ -15,6 +15,12 @@ struct InputFile {
   std::string content;
 };
 
+// What a session's workspace holds, as a tmpfs counts it.
+struct WorkspaceSize {
+  std::uint64_t bytes = 0;   // whole pages of data
+  std::uint64_t inodes = 1;  // the top directory is one
+};
+
 struct Request {
   // Exactly one of `language` (with `code`) and `argv` (any program of the rootfs).
   std::string language;
@@ -23,6 +29,7 @@ struct Request {
   std::vector<std::string> args;                         // after the program's own argv
   std::vector<std::pair<std::string, std::string>> env;  // adds to, and replaces, the fixed list
   std::vector<InputFile> files;                          // below /input
+  std::optional<WorkspaceSize> workspace;                // none: /work starts empty and is dropped
   std::optional<std::string> stdin_text;  // none: /dev/null, unless RunHooks::stdin_fd is set
 };
 

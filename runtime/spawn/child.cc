@@ -68,7 +68,7 @@ Result<Child> spawn_child(Spawner& spawner, const plan::Plan& plan, plan::Launch
                           cgroup::CgroupRun* cgroup, bool with_stdin) {
   Child child;
   TheirEnds theirs;
-  SBX_TRY(make_pipes(child, theirs, with_stdin, !plan.fill.empty()));
+  SBX_TRY(make_pipes(child, theirs, with_stdin, !plan.fill.empty() || plan.workspace));
   LaunchRequest request;
   if (cgroup != nullptr) {
     request.init_leaf = cgroup->init_leaf_fd();
@@ -89,7 +89,8 @@ Result<Child> spawn_child(Spawner& spawner, const plan::Plan& plan, plan::Launch
   request.fill = theirs.fill.get();
   request.without_namespaces = absent_namespaces(plan);
   request.net_namespace = plan.net_namespace && (request.without_namespaces & CLONE_NEWNET) == 0;
-  request.output = plan::collected_tmpfs(plan, facts);
+  request.output = plan::passed_tmpfs(plan, facts, plan::kSlotOutput);
+  request.work = plan::passed_tmpfs(plan, facts, plan::kSlotWork);
   child.cgroup = cgroup;
   child.launched = std::chrono::steady_clock::now();
   SBX_ASSIGN(child.control, spawner.launch(request));

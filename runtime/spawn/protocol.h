@@ -7,6 +7,18 @@
 
 namespace sbx::spawn {
 
+// What a run leaves behind for the supervisor: mounts that the spawner makes and keeps open.
+enum class Tree : std::uint32_t { kOutput, kWork };
+inline constexpr std::size_t kTreeCount = 2;
+[[nodiscard]] constexpr int tree_slot(Tree tree) {
+  return tree == Tree::kOutput ? plan::kSlotOutput : plan::kSlotWork;
+}
+
+// Options of a tmpfs as fsconfig(2) takes them; an empty size: there is none.
+struct TmpfsText {
+  char size[24] = {}, inodes[24] = {}, mode[8] = {}, uid[16] = {};
+};
+
 // Supervisor → spawner, on the main socket. Descriptors in order: control socket, the init leaf
 // when `has_init_leaf`, then one for every bit of `slots` from the lowest.
 struct LaunchPacket {
@@ -15,7 +27,7 @@ struct LaunchPacket {
   std::uint8_t has_init_leaf = 0;
   std::uint8_t net_namespace = 1;
   std::uint8_t padding[2] = {};
-  char output_size[24] = {}, output_inodes[24] = {}, output_mode[8] = {}, output_uid[16] = {};
+  TmpfsText trees[kTreeCount];
 };
 static_assert(plan::kSlotCount <= 32);
 
@@ -34,10 +46,13 @@ struct AnswerPacket {
   char operation[31] = {};
 };
 
-// Supervisor → spawner, on the control socket after kEnded: collect. The spawner forks the
-// collector, which streams over the same socket (collect/wire.h). Closing the socket ends the
-// spawner's part.
+// Supervisor → spawner, on the control socket after kEnded, once for each tree: walk it. With one
+// descriptor, the socket over which the walker that the spawner forks streams what it finds
+// (collect/wire.h, workspace/wire.h); its end of file without an end record is the walker's death.
+// Closing the control socket ends the spawner's part. The limits are for /output alone.
 struct CollectRequest {
+  Tree tree = Tree::kOutput;
+  std::uint32_t padding = 0;
   std::uint32_t files = 0;
   std::uint32_t file_depth = 0;
   std::uint64_t file_bytes = 0;

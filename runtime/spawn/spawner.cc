@@ -59,6 +59,11 @@ bool copy_text(char (&to)[N], const std::string& from) {
   return true;
 }
 
+bool copy_options(TmpfsText& to, const plan::PassedTmpfs& from) {
+  return copy_text(to.size, from.size) && copy_text(to.inodes, from.inodes) &&
+         copy_text(to.mode, from.mode) && copy_text(to.uid, from.uid);
+}
+
 }  // namespace
 
 Result<Spawner> Spawner::start(const SpawnerOptions& options) {
@@ -116,11 +121,9 @@ Result<UniqueFd> Spawner::launch(const LaunchRequest& request) {
   }
   packet.net_namespace = request.net_namespace ? 1 : 0;
   packet.without_namespaces = request.without_namespaces;
-  if (!copy_text(packet.output_size, request.output.size) ||
-      !copy_text(packet.output_inodes, request.output.inodes) ||
-      !copy_text(packet.output_mode, request.output.mode) ||
-      !copy_text(packet.output_uid, request.output.uid)) {
-    return invalid("output limits are too long");
+  if (!copy_options(packet.trees[static_cast<std::size_t>(Tree::kOutput)], request.output) ||
+      !copy_options(packet.trees[static_cast<std::size_t>(Tree::kWork)], request.work)) {
+    return invalid("limits of /output or /work are too long");
   }
   auto sent = sys::send_packet(
       socket_.get(), {reinterpret_cast<const std::uint8_t*>(&packet), sizeof packet}, fds);

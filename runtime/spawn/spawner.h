@@ -1,10 +1,10 @@
 // Spawner: the supervisor's handle on the one process that clones. Stage: spawn.
 //
 // The spawner is forked before any thread or event loop, lives in an outer user namespace and a
-// mount namespace of its own, makes net namespaces and /output mounts, clones sbx-init into its
-// cgroup leaf, reaps it, and forks the collector. The supervisor stays outside: in its user
-// namespace every peer's uid is what it is. Each run has a control socket of its own, so that runs
-// do not wait for each other.
+// mount namespace of its own, makes net namespaces and the mounts whose contents outlive a run,
+// clones sbx-init into its cgroup leaf, reaps it, and forks the collector. The supervisor stays
+// outside: in its user namespace every peer's uid is what it is. Each run has a control socket of
+// its own, so that runs do not wait for each other.
 #pragma once
 
 #include <sys/types.h>
@@ -25,9 +25,8 @@
 
 namespace sbx::spawn {
 
-// Runs in a process forked by the spawner, in the outer user namespace: serves one collection of
-// the tree below `directory` over `socket`. Set by sandbox.cc (collect stands to the right of
-// spawn).
+// Runs in a process forked by the spawner, in the outer user namespace: serves one walk of the tree
+// below `directory` over `socket`. Set by sandbox.cc (the walkers stand to the right of spawn).
 using CollectHandler = void (*)(int directory, int socket, const CollectRequest& request);
 
 struct SpawnerOptions {
@@ -55,8 +54,8 @@ struct LaunchRequest {
   std::vector<int> join;  // cgroup v1
   bool net_namespace = true;
   std::uint64_t without_namespaces =
-      0;  // CLONE_NEW* flags this kernel lacks (allowed to be missing)
-  plan::CollectedTmpfs output;
+      0;                           // CLONE_NEW* flags this kernel lacks (allowed to be missing)
+  plan::PassedTmpfs output, work;  // made by the spawner
 };
 
 class Spawner {

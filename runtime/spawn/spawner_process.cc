@@ -70,9 +70,14 @@ void enter_namespaces(int socket, const SpawnerOptions& options) {
 // One live run, as the spawner knows it.
 struct LiveRun {
   UniqueFd control;
-  UniqueFd output;  // the tmpfs at /output, for collection
-  pid_t pid = -1;   // init; -1 once reaped
-  pid_t collector = -1;
+  UniqueFd trees[kTreeCount];  // /output and /work, until their walker has been forked
+  pid_t pid = -1;              // init; -1 once reaped
+  pid_t walkers[kTreeCount] = {-1, -1};
+
+  [[nodiscard]] UniqueFd& tree(Tree which) { return trees[static_cast<std::size_t>(which)]; }
+  [[nodiscard]] bool over() const {
+    return !control && pid == -1 && walkers[0] == -1 && walkers[1] == -1;
+  }
 };
 
 class SpawnerLoop {
@@ -106,9 +111,9 @@ class SpawnerLoop {
  private:
   void take_launch();
   Result<LiveRun> launch(const LaunchPacket& packet, std::vector<UniqueFd>& fds);
-  Result<UniqueFd> make_output(const LaunchPacket& packet);
   void serve_controls(const std::vector<pollfd>& fds);
   void take_control(LiveRun& live);
+  void fork_walker(LiveRun& live, const CollectRequest& request, int stream);
   void reap();
 
   UniqueFd socket_;
@@ -136,13 +141,12 @@ void answer_failure(const LiveRun& live, const Error& error) {
   answer(live, packet, {});
 }
 
-Result<UniqueFd> SpawnerLoop::make_output(const LaunchPacket& packet) {
-  if (packet.output_size[0] == '\0') return UniqueFd();
-  const long mount = child::make_tmpfs(packet.output_size, packet.output_inodes, packet.output_mode,
-                                       packet.output_uid, 0);
+Result<UniqueFd> make_tree(Tree tree, const TmpfsText& options) {
+  if (options.size[0] == '\0') return UniqueFd();
+  const long mount = child::make_tmpfs(options.size, options.inodes, options.mode, options.uid, 0);
   if (mount >= 0) return UniqueFd(static_cast<int>(mount));
   errno = static_cast<int>(-mount);
-  return sys_error("fsmount(/output)");
+  return sys_error(tree == Tree::kOutput ? "fsmount(/output)" : "fsmount(/work)");
 }
 
 Result<LiveRun> SpawnerLoop::launch(const LaunchPacket& packet, std::vector<UniqueFd>& fds) {
@@ -160,8 +164,10 @@ Result<LiveRun> SpawnerLoop::launch(const LaunchPacket& packet, std::vector<Uniq
     SBX_ASSIGN(net, namespaces_.take());
     descriptors.slots[plan::kSlotNetns] = net.get();
   }
-  SBX_ASSIGN(live.output, make_output(packet));
-  descriptors.slots[plan::kSlotOutput] = live.output.get();
+  for (const Tree tree : {Tree::kOutput, Tree::kWork}) {
+    SBX_ASSIGN(live.tree(tree), make_tree(tree, packet.trees[static_cast<std::size_t>(tree)]));
+    descriptors.slots[tree_slot(tree)] = live.tree(tree).get();
+  }
   SBX_ASSIGN(Cloned cloned,
              clone_init(init_.get(), descriptors, init_leaf.get(), packet.without_namespaces));
   live.pid = cloned.pid;
@@ -213,44 +219,51 @@ void SpawnerLoop::reap() {
     const pid_t pid = ::waitpid(-1, &status, WNOHANG | __WALL);
     if (pid <= 0) return;
     for (LiveRun& live : runs_) {
-      if (live.collector == pid) live.collector = -1;
+      for (pid_t& walker : live.walkers) {
+        if (walker == pid) walker = -1;
+      }
       if (live.pid != pid) continue;
       live.pid = -1;
       AnswerPacket ended;
       ended.kind = AnswerKind::kEnded;
       ended.status = status;
-      ended.output_empty = !live.output || is_empty(live.output.get()) ? 1 : 0;
+      const UniqueFd& output = live.tree(Tree::kOutput);
+      ended.output_empty = !output || is_empty(output.get()) ? 1 : 0;
       answer(live, ended, {});
     }
   }
 }
 
 // A process of its own: what it reads was named by the payload, and other runs do not wait for it.
+void SpawnerLoop::fork_walker(LiveRun& live, const CollectRequest& request, int stream) {
+  const int tree = live.tree(request.tree).get();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    die_with_supervisor(0);
+    // Only these two: what belongs to other runs is closed here.
+    if (::dup3(tree, 3, O_CLOEXEC) == 3 && ::dup3(stream, 4, O_CLOEXEC) == 4 &&
+        ::syscall(SYS_close_range, 5, ~0U, 0) == 0) {
+      collect_(3, 4, request);
+    }
+    ::_exit(0);
+  }
+  live.walkers[static_cast<std::size_t>(request.tree)] = pid;
+  live.tree(request.tree).reset();
+}
+
+// Anything but a request that can be served, and the peer's end of file, ends our part.
 void SpawnerLoop::take_control(LiveRun& live) {
   CollectRequest request;
   const auto received = sys::receive_packet(
       live.control.get(), {reinterpret_cast<std::uint8_t*>(&request), sizeof request},
       MSG_DONTWAIT);
   if (received && !*received) return;
-  const bool valid = received && (*received)->size == sizeof request && live.pid == -1 &&
-                     live.collector == -1 && live.output;
-  if (valid) {
-    const pid_t pid = ::fork();
-    if (pid == 0) {
-      die_with_supervisor(0);
-      // Only these two: what belongs to other runs is closed here.
-      if (::dup3(live.output.get(), 3, O_CLOEXEC) == 3 &&
-          ::dup3(live.control.get(), 4, O_CLOEXEC) == 4 &&
-          ::syscall(SYS_close_range, 5, ~0U, 0) == 0) {
-        collect_(3, 4, request);
-      }
-      ::_exit(0);
-    }
-    live.collector = pid;
-  }
-  // One request a run; after it, or at the peer's end of file, our part is over.
+  const bool valid = received && (*received)->size == sizeof request &&
+                     (*received)->fds.size() == 1 && live.pid == -1 &&
+                     request.tree <= Tree::kWork && live.tree(request.tree);
+  if (valid) return fork_walker(live, request, (*received)->fds.front().get());
   live.control.reset();
-  live.output.reset();
+  for (UniqueFd& tree : live.trees) tree.reset();
 }
 
 void SpawnerLoop::serve_controls(const std::vector<pollfd>& fds) {
@@ -258,8 +271,7 @@ void SpawnerLoop::serve_controls(const std::vector<pollfd>& fds) {
   for (auto live = runs_.begin(); live != runs_.end(); ++index) {
     if (live->control && index < fds.size() && fds[index].revents != 0) take_control(*live);
     // Init goes by its lifeline, which the supervisor that closed the control socket holds.
-    const bool over = !live->control && live->pid == -1 && live->collector == -1;
-    live = over ? runs_.erase(live) : std::next(live);
+    live = live->over() ? runs_.erase(live) : std::next(live);
   }
 }
 

@@ -25,8 +25,8 @@ Written write_part(int fd, std::string_view& bytes) {
 
 }  // namespace
 
-FillPump::FillPump(UniqueFd pipe, const std::vector<plan::FillEntry>* entries)
-    : pipe_(std::move(pipe)), entries_(entries) {}
+FillPump::FillPump(UniqueFd pipe, const std::vector<plan::FillEntry>* entries, FillRest rest)
+    : pipe_(std::move(pipe)), entries_(entries), rest_(std::move(rest)) {}
 
 void FillPump::prepare_next() {
   plan::FillHeader header;
@@ -64,11 +64,18 @@ bool FillPump::write_some(std::string_view& bytes) {
   return true;
 }
 
+void FillPump::end() {
+  if (rest_) return rest_(std::move(pipe_));
+  prepare_next();  // past the last entry: the end
+}
+
 void FillPump::step() {
   while (pipe_) {
     if (!write_some(head_rest_) || !write_some(content_rest_)) return;
     if (ended_) {
       pipe_.reset();
+    } else if (next_ == entries_->size()) {
+      end();
     } else {
       prepare_next();
     }

@@ -5,6 +5,7 @@
 // it).
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,10 +16,14 @@
 
 namespace sbx::supervise {
 
+// Takes the pipe over: writes further entries, the end, and closes it. Must not block.
+using FillRest = std::function<void(UniqueFd pipe)>;
+
 // The stream that sbx-init's filler reads (plan::FillHeader).
 class FillPump {
  public:
-  FillPump(UniqueFd pipe, const std::vector<plan::FillEntry>* entries);
+  // Without a `rest` the end follows the entries.
+  FillPump(UniqueFd pipe, const std::vector<plan::FillEntry>* entries, FillRest rest = {});
   // Poll for POLLOUT while valid.
   [[nodiscard]] int fd() const { return pipe_.get(); }
   void step();
@@ -26,9 +31,11 @@ class FillPump {
  private:
   [[nodiscard]] bool write_some(std::string_view& bytes);
   void prepare_next();
+  void end();
 
   UniqueFd pipe_;
   const std::vector<plan::FillEntry>* entries_;  // outlives the pump: it belongs to the run's plan
+  FillRest rest_;
   std::size_t next_ = 0;
   std::string head_;  // header and path of the entry under way
   std::string_view head_rest_;

@@ -42,7 +42,7 @@ Supervision::Supervision(spawn::Child child, SupervisionOptions options)
       options_(std::move(options)),
       out_(options_.plan->policy.limits.stdout_bytes, options_.on_stdout),
       err_(options_.plan->policy.limits.stderr_bytes, options_.on_stderr),
-      fill_(std::move(child_.fill), &options_.plan->fill),
+      fill_(std::move(child_.fill), &options_.plan->fill, std::move(options_.fill_rest)),
       stdin_(std::move(child_.in), std::move(options_.stdin_text), options_.stdin_source),
       wall_deadline_(child_.launched + options_.plan->policy.limits.wall_seconds) {
   if (options_.plan->policy.limits.cpu_seconds && child_.cgroup != nullptr) {

@@ -28,6 +28,7 @@ struct SupervisionOptions {
   int stdin_source = -1;  // borrowed
   int cancel = -1;        // borrowed; readable: cancel
   Capture::Live on_stdout, on_stderr;
+  FillRest fill_rest;  // what follows the plan's own entries
 };
 
 class Supervision {

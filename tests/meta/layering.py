@@ -8,8 +8,8 @@ import re
 import sys
 
 # From left to right. A stage may include itself and what stands before it.
-STAGES = ["base", "policy", "cgroup", "plan", "child", "spawn", "supervise", "collect", "warm",
-          "sandbox", "http", "daemon", "cli"]
+STAGES = ["base", "policy", "cgroup", "plan", "child", "spawn", "supervise", "collect", "workspace",
+          "warm", "sandbox", "http", "daemon", "cli"]
 # Files that stand directly in runtime/ and are the stage `sandbox`.
 SANDBOX_FILES = {"sandbox.h", "sandbox.cc", "run.h", "run.cc"}
 # What runs in another process's memory, and in a program without libc, has no `base` to use.

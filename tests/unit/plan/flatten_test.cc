@@ -122,7 +122,7 @@ TEST(FlatBlock, HoldsEveryMountWithItsNumbersAsText) {
     EXPECT_EQ(block.text(flat.inodes), std::to_string(mount.inodes));
     EXPECT_EQ(block.text(flat.mode), mount.mode);
     EXPECT_EQ(block.text(flat.uid), mount.payload_owns ? "17" : "");
-    EXPECT_EQ(flat.passed, mount.collected ? 1U : 0U);
+    EXPECT_EQ(flat.passed, mount.collected ? unsigned{kSlotOutput} : 0U);
     EXPECT_EQ(flat.read_only, mount.read_only ? 1U : 0U);
     EXPECT_EQ(block.text(flat.limit), mount.limit);
   }
@@ -217,12 +217,27 @@ TEST(FlatBlock, NeverOverflowsForWhatARequestMayHold) {
   EXPECT_TRUE(flatten(planned(request, host_root()), facts()));
 }
 
-TEST(CollectedTmpfs, IsOutputWithTheRunsOwnId) {
-  const CollectedTmpfs output = collected_tmpfs(planned(python()), facts());
+TEST(PassedTmpfs, IsOutputWithTheRunsOwnId) {
+  const PassedTmpfs output = passed_tmpfs(planned(python()), facts(), kSlotOutput);
   EXPECT_EQ(output.size, std::to_string(64 * policy::kMiB));
   EXPECT_EQ(output.inodes, "4096");
   EXPECT_EQ(output.mode, "0755");
   EXPECT_EQ(output.uid, "17");
+}
+
+TEST(PassedTmpfs, IsWorkOnlyForASession) {
+  EXPECT_EQ(passed_tmpfs(planned(python()), facts(), kSlotWork).size, "");
+  Request request = python();
+  request.workspace.emplace();
+  policy::Policy policy = default_policy();
+  policy.limits.work = 3 * policy::kMiB;
+  policy.limits.work_inodes = 77;
+  const PassedTmpfs work =
+      passed_tmpfs(planned(request, synthetic_host(), policy), facts(), kSlotWork);
+  EXPECT_EQ(work.size, std::to_string(3 * policy::kMiB));
+  EXPECT_EQ(work.inodes, "77");
+  EXPECT_EQ(work.mode, "0755");
+  EXPECT_EQ(work.uid, "17");
 }
 
 }  // namespace

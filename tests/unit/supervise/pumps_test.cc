@@ -48,6 +48,31 @@ class Pumps : public ::testing::Test {
 using Fill = Pumps;
 using Stdin = Pumps;
 
+TEST_F(Fill, HandsThePipeOverForWhatFollowsItsEntries) {
+  std::vector<plan::FillEntry> entries;
+  entries.push_back({.tmpfs = 3, .path = "main.py", .content = "x"});
+  UniqueFd rest;
+  FillPump pump(std::move(pipe_.write_end), &entries,
+                [&rest](UniqueFd pipe) { rest = std::move(pipe); });
+  pump.step();
+  EXPECT_EQ(pump.fd(), -1);
+  ASSERT_TRUE(rest);
+  const std::string stream = drain(pipe_.read_end.get(), ended_);
+  EXPECT_FALSE(ended_) << "the end is the other's to write";
+  EXPECT_EQ(stream.size(), sizeof(plan::FillHeader) + sizeof "main.py" - 1 + 1);
+}
+
+TEST_F(Fill, WhoseReaderIsGoneHandsNothingOver) {
+  std::vector<plan::FillEntry> entries;
+  entries.push_back({.path = "main.py", .content = "x"});
+  bool handed = false;
+  FillPump pump(std::move(pipe_.write_end), &entries, [&handed](UniqueFd) { handed = true; });
+  pipe_.read_end.reset();
+  pump.step();
+  EXPECT_EQ(pump.fd(), -1);
+  EXPECT_FALSE(handed);
+}
+
 // One entry of the stream, as sbx-init's filler reads it.
 struct Entry {
   plan::FillHeader header;
