@@ -115,14 +115,15 @@ std::vector<std::string> SandboxTest::command(std::vector<std::string> words) co
   return words;
 }
 
-ProcessOptions SandboxTest::options() const {
+ProcessOptions user_options(const TemporaryDirectory& directory) {
   ProcessOptions options;
-  if (is_user()) {
-    options.uid = kTestUser;
-    // Root's own session is no place for him.
-    options.environment = {"HOME=" + directory_->path(), "XDG_RUNTIME_DIR=", "XDG_DATA_HOME="};
-  }
+  options.uid = kTestUser;
+  options.environment = {"HOME=" + directory.path(), "XDG_RUNTIME_DIR=", "XDG_DATA_HOME="};
   return options;
+}
+
+ProcessOptions SandboxTest::options() const {
+  return is_user() ? user_options(*directory_) : ProcessOptions();
 }
 
 Finished SandboxTest::run(std::vector<std::string> words) const {

@@ -43,6 +43,9 @@ class UserGround {
   std::vector<std::string> groups_;
 };
 
+// How that user runs a program: his home is `directory`, and root's session is not his.
+[[nodiscard]] ProcessOptions user_options(const TemporaryDirectory& directory);
+
 class SandboxTest : public ::testing::TestWithParam<Caller> {
  protected:
   void SetUp() override;
