@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <cstdio>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -45,6 +46,29 @@ bool is_ours(const std::string& command) {
   return command.rfind("sbx-", 0) == 0;
 }
 
+bool is_namespace(const std::string& target) {
+  const std::size_t colon = target.find(':');
+  return colon != std::string::npos && target.compare(colon, 2, ":[") == 0 &&
+         target.substr(0, colon).find_first_not_of("abcdefghijklmnopqrstuvwxyz_") ==
+             std::string::npos;
+}
+
+// Those that a process lives in and we do not, and those that it holds by a descriptor, as the
+// spawner holds its pool.
+void add_namespaces(const fs::path& process, Things& things) {
+  const auto add = [&things](const std::string& name, const std::string& target) {
+    if (target != link_target("/proc/self/ns/" + name)) things.insert("namespace " + target);
+  };
+  for (const char* const name : {"cgroup", "ipc", "mnt", "net", "pid", "time", "user", "uts"}) {
+    const std::string target = link_target(process / "ns" / name);
+    if (!target.empty()) add(name, target);
+  }
+  for (const fs::path& descriptor : entries(process / "fd")) {
+    const std::string target = link_target(descriptor);
+    if (is_namespace(target)) add(target.substr(0, target.find(':')), target);
+  }
+}
+
 // Programs inside are found by the sandbox's hostname, whatever they are called: their uts
 // namespace is not ours, and their root is no root of the host.
 void add_processes(Things& things) {
@@ -58,8 +82,7 @@ void add_processes(Things& things) {
     const bool inside = !pid_namespace.empty() && pid_namespace != own_pid_namespace;
     if (!is_ours(command) && !inside) continue;
     things.insert("process " + pid + " " + command);
-    const std::string net = link_target(process / "ns/net");
-    if (!net.empty() && net != link_target("/proc/self/ns/net")) things.insert("namespace " + net);
+    add_namespaces(process, things);
   }
 }
 
@@ -79,6 +102,22 @@ void add_cgroups(unsigned uid, Things& things) {
   for (const std::string& name : names) add_groups(root / name, things);
   for (const fs::path& hierarchy : entries(root)) {
     for (const std::string& name : names) add_groups(hierarchy / name, things);
+  }
+}
+
+// Keys are counted by user, and a run's id is a user of the host's. Lines of /proc/key-users:
+// "  uid: usage keys/instantiated …".
+void add_keys(unsigned uid, Things& things) {
+  constexpr unsigned kFirstRunId = 1879048192;  // the default uid_base
+  std::ifstream users("/proc/key-users");
+  for (std::string line; std::getline(users, line);) {
+    unsigned owner = 0;
+    unsigned keys = 0;
+    if (std::sscanf(line.c_str(), " %u: %*u %u/", &owner, &keys) != 2) continue;
+    if (owner < kFirstRunId && (owner != uid || uid == 0)) continue;
+    for (unsigned i = 1; i <= keys; ++i) {
+      things.insert("key " + std::to_string(i) + " of uid " + std::to_string(owner));
+    }
   }
 }
 
@@ -126,6 +165,7 @@ Things snapshot(unsigned uid) {
   add_mounts(things);
   add_descriptors(things);
   add_files(uid, things);
+  add_keys(uid, things);
   return things;
 }
 

@@ -1,8 +1,9 @@
 // LeakCheck: nothing of a run may outlive it. Takes what is there at its birth and compares.
 //
 // Counts only what is ours, so that other programs of the machine do not disturb it: processes
-// named sbx-*, groups below our subtrees, our mounts and net namespaces, descriptors of this
-// process, and entries of the places where we keep files.
+// named sbx-* and those inside, the namespaces that these live in or hold, groups below our
+// subtrees, our mounts, descriptors of this process, entries of the places where we keep files, and
+// keys of the users that runs are.
 #pragma once
 
 #include <gtest/gtest.h>
