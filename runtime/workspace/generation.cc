@@ -64,7 +64,7 @@ bool same_time(const timespec& a, const timespec& b) {
 
 class Receiver {
  public:
-  Receiver(int old, int next) : old_(old), next_(next), old_places_(old), next_places_(next) {}
+  Receiver(int old, int next) : next_(next), old_places_(old), next_places_(next) {}
 
   // True when the walk is complete.
   Result<bool> take(const wire::Message& message, const std::vector<UniqueFd>& fds) {
@@ -254,7 +254,6 @@ class Receiver {
     return {};
   }
 
-  int old_;
   int next_;
   Directories old_places_, next_places_;
   Generation generation_;
