@@ -75,6 +75,8 @@ Word make_inputs_read_only(Context&);
 Word join_cpu_cgroups(Context&);
 Word join_payload_cgroups(Context&);
 [[noreturn]] int run_payload(void* context);  // clone_on_stack's entry
+// Writes to a file of the writable view of /proc; -EOPNOTSUPP where something else lies there.
+Word write_proc(const Context& context, const char* path, const char* bytes, std::size_t size);
 // landlock.cc
 Word restrict_writes(Context&);
 // loop.cc

@@ -55,13 +55,8 @@ Word set_hostname(Context& context) {
 // it refuse a clone with shared memory after this.
 Word new_time_namespace(Context& context) {
   if (const Word result = sys(__NR_unshare, CLONE_NEWTIME); result < 0) return result;
-  const int fd = static_cast<int>(
-      sys(__NR_openat, context.proc, "self/timens_offsets", kOpenWriteOnly | kOpenCloexec, 0));
-  if (fd < 0) return fd;
   const Span offsets = context.plan->time_offsets;
-  const Word result = write_checked(fd, context.text(offsets), offsets.size);
-  close_fd(fd);
-  return result;
+  return write_proc(context, "self/timens_offsets", context.text(offsets), offsets.size);
 }
 
 // SIGCHLD is read through a signalfd, so init needs no handler: where it shares its uid with the

@@ -48,9 +48,8 @@ Word join_payload_cgroups(Context& context) {
   return join_cgroups(context.plan->init_join_count, context.plan->join_count);
 }
 
-namespace {
-
-Word write_proc(Context& context, const char* path, const char* bytes, std::size_t size) {
+// SECURITY: as above, for /proc.
+Word write_proc(const Context& context, const char* path, const char* bytes, std::size_t size) {
   const int fd =
       static_cast<int>(sys(__NR_openat, context.proc, path, kOpenWriteOnly | kOpenCloexec, 0));
   if (fd < 0) return fd;
@@ -59,6 +58,8 @@ Word write_proc(Context& context, const char* path, const char* bytes, std::size
   close_fd(fd);
   return result;
 }
+
+namespace {
 
 // Only now: before the leaf was joined, /proc/self/cgroup would show it as "/../payload".
 Word new_cgroup_namespace(Context&) {
