@@ -25,7 +25,12 @@ Result<UniqueFd> make() {
   const pid_t pid = ::clone(open_own_namespace, stack + kStack,
                             CLONE_VM | CLONE_VFORK | CLONE_FILES | CLONE_NEWNET, &fd);
   if (pid < 0) return sys_error("clone(CLONE_NEWNET)");
-  while (::waitpid(pid, nullptr, __WALL) < 0 && errno == EINTR) {
+  int status = 0;
+  while (::waitpid(pid, &status, __WALL) < 0 && errno == EINTR) {
+  }
+  if (fd < 0 && WIFSIGNALED(status)) {
+    errno = EINTR;  // somebody killed it, so it has left no errno
+    return sys_error("clone(CLONE_NEWNET)");
   }
   if (fd < 0) return sys_error("open(/proc/self/ns/net)");
   return UniqueFd(fd);
