@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -16,6 +17,9 @@ namespace {
 constexpr std::size_t kMaxManifest = 4 * 1024 * 1024;
 constexpr const char* kMatplotlib = "/opt/sbx/matplotlib";
 constexpr const char* kBuildFix = "build it: ./scripts/image (or give --rootfs host)";
+constexpr const char* kRebuildFix = "rebuild it: ./scripts/image --force";
+// What a run mounts over.
+constexpr const char* kMountPoints[] = {"dev", "proc", "tmp", "code", "input", "output", "work"};
 
 bool valid_name(const std::string& name) {
   if (name.empty() || name.size() > 64 || name.front() == '.') return false;
@@ -29,6 +33,28 @@ std::string link_target(const std::string& path) {
   const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
   target.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
   return target;
+}
+
+bool is_empty_directory(int parent, const char* name) {
+  const UniqueFd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!fd) return false;
+  alignas(8) char buffer[512];
+  const long size = ::syscall(SYS_getdents64, fd.get(), buffer, sizeof buffer);
+  // "." and ".." alone: 24 bytes each.
+  return size >= 0 && size <= 48;
+}
+
+// SECURITY: sbx-init itself follows no link on the way to a mount point. An image that has one, or
+// that hides something below one (dev/null as a link), was made by somebody else than our builder
+// and is refused as a whole (CVE-2025-31133, CVE-2025-52565).
+Result<void> check_mount_points(const std::string& rootfs) {
+  const UniqueFd root(::open(rootfs.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  for (const char* const name : kMountPoints) {
+    if (is_empty_directory(root.get(), name)) continue;
+    return host_lacks("find_image", 0, rootfs + "/" + name + " is not an empty directory",
+                      kRebuildFix);
+  }
+  return {};
 }
 
 }  // namespace
@@ -68,6 +94,7 @@ Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& c
     // A rebuild that is just deleting it holds the lock; `current` then names another one.
     if (!held || ::flock(held->get(), LOCK_SH | LOCK_NB) != 0) continue;
     if (::access(image.rootfs.c_str(), X_OK) != 0) continue;
+    SBX_TRY(check_mount_points(image.rootfs));
     image.lock = std::make_shared<UniqueFd>(*std::move(held));
     if (::access((image.rootfs + kMatplotlib).c_str(), X_OK) == 0) {
       image.matplotlib_directory = kMatplotlib;

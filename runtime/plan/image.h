@@ -30,7 +30,8 @@ struct Image {
 // Where images are looked for, in order.
 [[nodiscard]] std::vector<std::string> image_directories(const policy::RuntimeConfig& config);
 
-// kHost, with the command that builds it, when there is none; kInvalid for a name that is no name.
+// kHost, with the command that builds it, when there is none, or when what a run mounts over is not
+// an empty directory in it; kInvalid for a name that is no name.
 [[nodiscard]] Result<Image> find_image(const std::string& name,
                                        const policy::RuntimeConfig& config);
 

@@ -27,7 +27,9 @@ class Images : public ::testing::Test {
     fs::remove_all(config_.image_dir, ignored);
   }
   void add(const std::string& name, const std::string& current) const {
-    fs::create_directories(config_.image_dir + "/" + name + "/d1/rootfs");
+    for (const char* point : {"dev", "proc", "tmp", "code", "input", "output", "work"}) {
+      fs::create_directories(config_.image_dir + "/" + name + "/d1/rootfs/" + point);
+    }
     fs::create_symlink(current, config_.image_dir + "/" + name + "/current");
   }
   policy::RuntimeConfig config_;
@@ -56,6 +58,25 @@ TEST_F(Images, WhoseCurrentLeadsElsewhereAreNone) {
   add("absolute", "/usr");
   add("gone", "d2");
   for (const char* name : {"up", "absolute", "gone"}) EXPECT_FALSE(find_image(name, config_));
+}
+
+TEST_F(Images, WhoseMountPointsAreNotEmptyDirectoriesAreRefused) {
+  add("default", "d1");
+  const std::string rootfs = config_.image_dir + "/default/d1/rootfs";
+  for (const std::string& name : {std::string("dev"), std::string("proc"), std::string("work")}) {
+    fs::remove(rootfs + "/" + name);
+    EXPECT_FALSE(find_image("default", config_)) << "missing: " << name;
+    fs::create_directory_symlink("tmp", rootfs + "/" + name);
+    const auto linked = find_image("default", config_);
+    ASSERT_FALSE(linked) << "a link: " << name;
+    EXPECT_EQ(linked.error().code, ErrorCode::kHost);
+    EXPECT_THAT(linked.error().detail, HasSubstr("/" + name + " is not an empty directory"));
+    fs::remove(rootfs + "/" + name);
+    fs::create_directory(rootfs + "/" + name);
+    EXPECT_TRUE(find_image("default", config_));
+  }
+  fs::create_symlink("/etc/passwd", rootfs + "/dev/null");
+  EXPECT_FALSE(find_image("default", config_));
 }
 
 TEST_F(Images, AreNamedNotGivenAsPaths) {
