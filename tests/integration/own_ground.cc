@@ -75,7 +75,8 @@ void add_records(const std::string& runtime, Things& things) {
 }  // namespace
 
 OwnGround::OwnGround() {
-  (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);  // cannot fail
+  (void)::prctl(PR_GET_CHILD_SUBREAPER, &was_reaper_);  // neither can fail
+  (void)::prctl(PR_SET_CHILD_SUBREAPER, 1);
   if (::geteuid() == 0) {
     config_.runtime_dir = directory_.path() + "/run";
     config_.cgroup_parent = "sbx-test-" + std::to_string(::getpid());
@@ -84,6 +85,7 @@ OwnGround::OwnGround() {
 }
 
 OwnGround::~OwnGround() {
+  (void)::prctl(PR_SET_CHILD_SUBREAPER, was_reaper_);
   if (::geteuid() != 0) return;
   // The subtree itself, which a sandbox leaves for the next. What is still inside was reported.
   for (const fs::path& subtree : subtrees(config_.cgroup_parent)) (void)::rmdir(subtree.c_str());

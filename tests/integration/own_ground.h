@@ -2,8 +2,8 @@
 //
 // Unlike LeakCheck it sees what this process made and nothing else, so that other sandboxes on the
 // host neither disturb it nor clean up for it: as root, a runtime directory and a cgroup subtree of
-// its own (an ordinary user has only what an administrator made for him). This process becomes the
-// reaper of its descendants, so that an orphan shows as a child.
+// its own (an ordinary user has only what an administrator made for him). Meanwhile this process is
+// the reaper of its descendants, so that an orphan shows as a child.
 #pragma once
 
 #include <sys/types.h>
@@ -35,6 +35,7 @@ class OwnGround {
  private:
   [[nodiscard]] Things look(pid_t spawner) const;
 
+  int was_reaper_ = 0;
   TemporaryDirectory directory_;
   policy::RuntimeConfig config_;
   Things before_;

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -48,25 +49,6 @@ UniqueFd input_fd(const ProcessOptions& options) {
   return fd;
 }
 
-[[noreturn]] void become_program(const std::vector<std::string>& argv,
-                                 const ProcessOptions& options, const std::array<int, 3>& fds) {
-  (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  for (int fd = 0; fd < 3; ++fd) {
-    if (::dup2(fds[static_cast<std::size_t>(fd)], fd) < 0) die("dup2");
-  }
-  for (const std::string& entry : options.environment) {
-    const std::size_t equals = entry.find('=');
-    (void)::setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
-  }
-  if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) die("chdir");
-  if (options.uid) become(*options.uid);
-  std::vector<char*> words;
-  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
-  words.push_back(nullptr);
-  ::execvp(words[0], words.data());
-  die(words[0]);
-}
-
 // False at the end of the stream.
 bool take(UniqueFd& fd, std::string& text) {
   std::array<char, 65536> buffer;
@@ -79,6 +61,21 @@ bool take(UniqueFd& fd, std::string& text) {
 
 }  // namespace
 
+void become_program(const std::vector<std::string>& argv, const ProcessOptions& options) {
+  for (const std::string& entry : options.environment) {
+    const std::size_t equals = entry.find('=');
+    (void)::setenv(entry.substr(0, equals).c_str(), entry.substr(equals + 1).c_str(), 1);
+  }
+  if (!options.directory.empty() && ::chdir(options.directory.c_str()) != 0) die("chdir");
+  if (options.uid) become(*options.uid);
+  (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a change of uid clears it
+  std::vector<char*> words;
+  for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
+  words.push_back(nullptr);
+  ::execvp(words[0], words.data());
+  die(words[0]);
+}
+
 Process::Process(const std::vector<std::string>& argv, const ProcessOptions& options)
     : started_(Clock::now()) {
   const UniqueFd input = input_fd(options);
@@ -88,7 +85,11 @@ Process::Process(const std::vector<std::string>& argv, const ProcessOptions& opt
   pid_ = ::fork();
   if (pid_ < 0) throw std::runtime_error("fork of a test");
   if (pid_ == 0) {
-    become_program(argv, options, {input.get(), out->second.get(), err->second.get()});
+    const std::array<int, 3> fds = {input.get(), out->second.get(), err->second.get()};
+    for (int fd = 0; fd < 3; ++fd) {
+      if (::dup2(fds[static_cast<std::size_t>(fd)], fd) < 0) die("dup2");
+    }
+    become_program(argv, options);
   }
   pidfd_ = UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, pid_, 0)));
   out_ = std::move(out->first);
@@ -138,8 +139,10 @@ Finished Process::finish(std::chrono::seconds patience) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
   if (::poll(&end, 1, left.count() > 0 ? static_cast<int>(left.count()) : 0) != 1) signal(SIGKILL);
   int status = 0;
-  (void)::waitpid(pid_, &status, 0);
+  rusage usage{};
+  (void)::wait4(pid_, &status, 0, &usage);
   pid_ = -1;
+  finished_.max_rss_kib = usage.ru_maxrss;
   finished_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
   if (WIFEXITED(status)) finished_.exit_code = WEXITSTATUS(status);
   if (WIFSIGNALED(status)) finished_.signal = WTERMSIG(status);

@@ -25,7 +25,13 @@ struct Finished {
   std::string out;
   std::string err;
   double seconds = 0;
+  long max_rss_kib = 0;  // of it, or of the largest child that it waited for
 };
+
+// In a forked child whose descriptors 0 to 2 stand: becomes the program as the options say (but for
+// `input`), and dies with its parent.
+[[noreturn]] void become_program(const std::vector<std::string>& argv,
+                                 const ProcessOptions& options);
 
 // A running program. SIGKILLed and reaped by the destructor.
 class Process {

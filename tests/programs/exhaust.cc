@@ -1,0 +1,132 @@
+// exhaust KIND [DIRECTORY]: takes as many as the kernel gives of what is not memory, prints
+// "KIND N ERRNO" with how many there were and what stopped it, and ends. Kinds: files, symlinks,
+// directories (in DIRECTORY); descriptors, locked (KiB), sockets (one netlink), watches, timers,
+// cache (MiB of files below DIRECTORY, read).
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/netlink.h>
+#include <sys/inotify.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+
+namespace {
+
+constexpr long kMost = 2'000'000;
+char text[4096];
+
+// One of the kind; below 0 with errno when there is no more to be had.
+using Take = long (*)(long index);
+
+long make_file(long index) {
+  char name[32];
+  (void)std::snprintf(name, sizeof name, "f%ld", index);
+  return ::mknod(name, S_IFREG | 0600, 0);
+}
+
+// As long as a target can be: a page each, which no sized mount counts.
+long make_symlink(long index) {
+  char name[32];
+  (void)std::snprintf(name, sizeof name, "s%ld", index);
+  return ::symlink(text, name);
+}
+
+long make_directory(long index) {
+  char name[32];
+  (void)std::snprintf(name, sizeof name, "d%ld", index);
+  return ::mkdir(name, 0700);
+}
+
+long open_descriptor(long) {
+  return ::open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
+long lock_page(long) {
+  constexpr std::size_t kKiB = 1024;
+  void* const page =
+      ::mmap(nullptr, 4 * kKiB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  return ::mlock(page, 4 * kKiB);
+}
+
+long open_netlink(long) {
+  return ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE);
+}
+
+long add_watch(long) {
+  return ::inotify_init1(IN_CLOEXEC);
+}
+
+long make_timer(long) {
+  sigevent event{};
+  event.sigev_notify = SIGEV_NONE;
+  timer_t timer{};
+  return ::timer_create(CLOCK_MONOTONIC, &event, &timer);
+}
+
+constexpr struct {
+  const char* kind;
+  Take take;
+} kKinds[] = {
+    {"files", make_file},
+    {"symlinks", make_symlink},
+    {"directories", make_directory},
+    {"descriptors", open_descriptor},
+    {"locked", lock_page},
+    {"netlink", open_netlink},
+    {"watches", add_watch},
+    {"timers", make_timer},
+};
+
+long read_whole(int directory, const char* name) {
+  const int fd = ::openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
+  if (fd < 0) return 0;
+  static char buffer[1 << 20];
+  long bytes = 0;
+  for (ssize_t got = 0; (got = ::read(fd, buffer, sizeof buffer)) > 0;) bytes += got;
+  (void)::close(fd);
+  return bytes;
+}
+
+// Bytes of the regular files below.
+long read_tree(int directory) {
+  DIR* const stream = ::fdopendir(directory);
+  if (stream == nullptr) return 0;
+  long bytes = 0;
+  while (const dirent* const entry = ::readdir(stream)) {
+    if (entry->d_name[0] == '.') continue;
+    if (entry->d_type == DT_REG) bytes += read_whole(directory, entry->d_name);
+    if (entry->d_type != DT_DIR) continue;
+    const int below = ::openat(directory, entry->d_name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (below >= 0) bytes += read_tree(below);
+  }
+  (void)::closedir(stream);
+  return bytes;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const char* const kind = argc > 1 ? argv[1] : "";
+  if (argc > 2 && ::chdir(argv[2]) != 0) return 2;
+  if (std::strcmp(kind, "cache") == 0) {
+    (void)std::printf("cache %ld 0\n",
+                      read_tree(::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >> 20);
+    return 0;
+  }
+  std::memset(text, 'x', sizeof text - 1);
+  for (const auto& entry : kKinds) {
+    if (std::strcmp(entry.kind, kind) != 0) continue;
+    long taken = 0;
+    while (taken < kMost && entry.take(taken) >= 0) ++taken;
+    (void)std::printf("%s %ld %d\n", kind, taken, taken < kMost ? errno : 0);
+    return 0;
+  }
+  return 2;
+}
