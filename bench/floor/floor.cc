@@ -2,8 +2,10 @@
 // sandbox: it has no supervisor, cgroup, time limit or captured output, and ends on the first
 // surprise.
 //
-//   sbx-bench-floor [--serve] ROOTFS -- PROGRAM [ARGUMENT]...
+//   sbx-bench-floor [--serve] ROOTFS [GROUP]... -- PROGRAM [ARGUMENT]...
 //
+// In each GROUP, a cgroup v1 directory, one group is made before, joined by the child, and removed
+// after: with one for each hierarchy that sbx-run uses, what limits alone cost is in the figure.
 // One process, one thread. It builds the root once, in a mount namespace of its own, and then
 // clones a child into all namespaces that adds tmpfs and proc, drops everything, loads the shipped
 // filter and executes PROGRAM. With --serve it does so for each byte on its stdin, and answers with
@@ -24,8 +26,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "runtime/policy/shipped.h"
 
@@ -122,8 +126,58 @@ void load_filter() {
   check(listener, "seccomp");
 }
 
+// One hierarchy of cgroup v1, and in it the group of this run.
+struct Hierarchy {
+  int parent;
+  int tasks;
+};
+
+struct Job {
+  std::vector<Hierarchy> hierarchies;
+  std::string group;
+  char** argv = nullptr;
+};
+
+// The descriptors are opened before the root is built, which hides the hierarchies.
+Job parse_job(char** words) {
+  Job job;
+  job.group = "floor-" + std::to_string(getpid());
+  for (; *words != nullptr; ++words) {
+    if (strcmp(*words, "--") == 0) {
+      job.argv = words[1] != nullptr ? words + 1 : nullptr;
+      break;
+    }
+    job.hierarchies.push_back({open(*words, O_RDONLY | O_DIRECTORY | O_CLOEXEC), -1});
+    check(job.hierarchies.back().parent, *words);
+  }
+  return job;
+}
+
+void make_groups(Job& job) {
+  for (Hierarchy& hierarchy : job.hierarchies) {
+    check(mkdirat(hierarchy.parent, job.group.c_str(), 0755), "mkdir(group)");
+    hierarchy.tasks =
+        openat(hierarchy.parent, (job.group + "/tasks").c_str(), O_WRONLY | O_CLOEXEC);
+    check(hierarchy.tasks, "open(tasks)");
+  }
+}
+
+void remove_groups(const Job& job) {
+  for (const Hierarchy& hierarchy : job.hierarchies) {
+    close(hierarchy.tasks);
+    // The child is dead, but leaves its groups a moment later.
+    while (unlinkat(hierarchy.parent, job.group.c_str(), AT_REMOVEDIR) != 0) {
+      check(errno == EBUSY ? 0 : -1, "rmdir(group)");
+    }
+  }
+}
+
 int child(void* arguments) {
-  auto* const argv = static_cast<char**>(arguments);
+  const Job& job = *static_cast<const Job*>(arguments);
+  char** const argv = job.argv;
+  for (const Hierarchy& hierarchy : job.hierarchies) {
+    check(write(hierarchy.tasks, "0", 1), "join");
+  }
   check(mount("tmpfs", "/tmp", "tmpfs", MS_NOSUID | MS_NODEV, "size=64m,mode=1777"), "mount(/tmp)");
   check(mount("proc", "/proc", "proc", MS_NOSUID | MS_NODEV | MS_NOEXEC, nullptr), "mount(/proc)");
   write_text("/proc/self/setgroups", "deny");
@@ -137,21 +191,23 @@ int child(void* arguments) {
   _exit(kExitFailed);
 }
 
-int run_once(char** argv) {
+int run_once(Job& job) {
   alignas(64) static char stack[256 * 1024];
+  make_groups(job);
   const pid_t pid =
-      clone(child, stack + sizeof stack, kNamespaces | CLONE_VM | CLONE_VFORK | SIGCHLD, argv);
+      clone(child, stack + sizeof stack, kNamespaces | CLONE_VM | CLONE_VFORK | SIGCHLD, &job);
   check(pid, "clone");
   int status = 0;
   check(waitpid(pid, &status, 0), "waitpid");
+  remove_groups(job);
   return WIFEXITED(status) ? WEXITSTATUS(status) : kExitFailed;
 }
 
 // Stdin and stdout carry the requests; the programs get /dev/null for them.
-void serve(char** argv, int requests, int answers) {
+void serve(Job& job, int requests, int answers) {
   unsigned char byte = 0;
   while (read(requests, &byte, 1) == 1) {
-    byte = static_cast<unsigned char>(run_once(argv));
+    byte = static_cast<unsigned char>(run_once(job));
     check(write(answers, &byte, 1), "write");
   }
 }
@@ -161,8 +217,10 @@ void serve(char** argv, int requests, int answers) {
 int main(int argc, char** argv) {
   const bool serving = argc > 1 && strcmp(argv[1], "--serve") == 0;
   char** const words = argv + (serving ? 2 : 1);
-  if (argv + argc - words < 3 || strcmp(words[1], "--") != 0) {
-    (void)fprintf(stderr, "usage: sbx-bench-floor [--serve] ROOTFS -- PROGRAM [ARGUMENT]...\n");
+  Job job = words < argv + argc ? parse_job(words + 1) : Job{};
+  if (job.argv == nullptr) {
+    (void)fprintf(
+        stderr, "usage: sbx-bench-floor [--serve] ROOTFS [GROUP]... -- PROGRAM [ARGUMENT]...\n");
     return 2;
   }
   int requests = -1;
@@ -176,7 +234,7 @@ int main(int argc, char** argv) {
   }
   enter_user_namespace();
   build_root(words[0]);
-  if (!serving) return run_once(words + 2);
-  serve(words + 2, requests, answers);
+  if (!serving) return run_once(job);
+  serve(job, requests, answers);
   return 0;
 }

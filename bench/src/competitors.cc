@@ -65,6 +65,26 @@ Result<Competitor> crun(const Setting& setting, const Workload& workload) {
   return Competitor{Kind::kCrun, "crun", {program, "run", "--bundle", bundle, id}, {}};
 }
 
+// The subtrees that sbx-run has made on cgroup v1, and which only root may use.
+Words group_directories() {
+  Words directories;
+  for (const char* controller : {"memory", "pids", "cpu", "cpuacct"}) {
+    std::string path = std::string("/sys/fs/cgroup/") + controller + "/sbx";
+    if (::access(path.c_str(), W_OK) == 0) directories.push_back(std::move(path));
+  }
+  return directories;
+}
+
+Competitor floor_with_groups(const Setting& setting, const Workload& workload) {
+  const Words groups = group_directories();
+  const char* const name = "floor with its groups";
+  if (groups.size() < 4) {
+    return {Kind::kFloorGroups, name, {}, "needs root, cgroup v1, and one sbx-run before"};
+  }
+  const Words program{setting.programs + "/sbx-bench-floor", setting.rootfs};
+  return {Kind::kFloorGroups, name, join(join(join(program, groups), {"--"}), workload.argv), {}};
+}
+
 Competitor floor(const Setting& setting, const Workload& workload, bool ready) {
   Words words{setting.programs + "/sbx-bench-floor"};
   if (ready) words.emplace_back("--serve");
@@ -104,7 +124,8 @@ Result<std::vector<Competitor>> make_competitors(const Setting& setting, const W
   const Words two_cpus{"--cpus", "2"};
   std::vector<Competitor> all{{Kind::kBare, "bare", workload.argv, {}},
                               floor(setting, workload, true),
-                              floor(setting, workload, false)};
+                              floor(setting, workload, false),
+                              floor_with_groups(setting, workload)};
   all.push_back(sbx_run(Kind::kSbx, program, "sbx-run --cpus 2", two_cpus, workload));
   all.push_back(sbx_run(Kind::kSbxDefault, program, "sbx-run", {}, workload));
   for (const std::string& other : setting.compare) {

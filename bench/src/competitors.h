@@ -16,6 +16,7 @@ struct Workload {
 enum class Kind {
   kBare,
   kFloor,
+  kFloorGroups,
   kReadyFloor,
   kSbx,
   kSbxDefault,
