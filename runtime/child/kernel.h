@@ -30,6 +30,7 @@ inline constexpr int kAtSymlinkNofollow = 0x100;
 inline constexpr int kAtEmptyPath = 0x1000;
 inline constexpr int kAtRecursive = 0x8000;
 
+inline constexpr unsigned kMountBind = 1U << 12;
 inline constexpr unsigned kMountRecursive = 1U << 14;
 inline constexpr unsigned kMountPrivate = 1U << 18;
 inline constexpr int kMountDetach = 2;

@@ -65,34 +65,50 @@ Word add_device_links(int dev) {
   return sys(__NR_mkdirat, dev, "shm", 01777);
 }
 
-Word mask_with_file(const char* path, const char* source) {
-  const int target = static_cast<int>(
-      sys(__NR_openat, kAtFdcwd, path, kOpenPath | kOpenNofollow | kOpenCloexec, 0));
-  if (target < 0) return target == -ENOENT ? 0 : target;  // this kernel does not have the file
-  const int mask = static_cast<int>(clone_mount(kAtFdcwd, source, false));
-  // Read-only: where payload and init share their uid, only this keeps the mask's file as it is.
-  Word result = mask < 0 ? mask : set_mount_attributes(mask, MOUNT_ATTR_RDONLY, false);
-  if (result == 0) result = attach_mount(mask, target);
-  if (mask >= 0) close_fd(mask);
-  close_fd(target);
-  return result;
+// What makes a mask returns 1, or 0 when this kernel does not have the path, or an error.
+
+// An O_PATH descriptor; 0 is none, since that number is the payload's stdin.
+Word open_masked(const char* path) {
+  const Word target = sys(__NR_openat, kAtFdcwd, path, kOpenPath | kOpenNofollow | kOpenCloexec, 0);
+  return target == -ENOENT ? 0 : target;
 }
 
-// The first masked directory gets an empty tmpfs, the others clones of it: a superblock costs more
-// than a mount, at its end too.
-Word mask_with_directory(const char* path, const char** empty_at) {
-  const int target = static_cast<int>(
-      sys(__NR_openat, kAtFdcwd, path, kOpenPath | kOpenNofollow | kOpenCloexec, 0));
-  if (target < 0) return target == -ENOENT ? 0 : target;
-  const int empty =
-      static_cast<int>(*empty_at != nullptr ? clone_mount(kAtFdcwd, *empty_at, false)
-                                            : make_tmpfs("4k", "2", "0555", nullptr,
-                                                         MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC));
-  const Word result = empty < 0 ? empty : attach_mount(empty, target);
-  if (empty >= 0) close_fd(empty);
-  close_fd(target);
-  if (result == 0) *empty_at = path;
-  return result;
+// Puts the detached mount `mask` (closed here) over `target` (closed here).
+Word cover(Word target, Word mask) {
+  const Word result =
+      mask < 0 ? mask : attach_mount(static_cast<int>(mask), static_cast<int>(target));
+  if (mask >= 0) close_fd(static_cast<int>(mask));
+  close_fd(static_cast<int>(target));
+  return result < 0 ? result : 1;
+}
+
+Word mask_with_file(const char* path, const char* source) {
+  const Word target = open_masked(path);
+  if (target <= 0) return target;
+  Word mask = clone_mount(kAtFdcwd, source, false);
+  if (mask >= 0) {
+    // Read-only: where payload and init share their uid, only this keeps the mask's file as it is.
+    const Word set = set_mount_attributes(static_cast<int>(mask), MOUNT_ATTR_RDONLY, false);
+    if (set < 0) {
+      close_fd(static_cast<int>(mask));
+      mask = set;
+    }
+  }
+  return cover(target, mask);
+}
+
+Word mask_with_directory(const char* path) {
+  const Word target = open_masked(path);
+  if (target <= 0) return target;
+  return cover(target,
+               make_tmpfs("4k", "2", "0555", nullptr, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOEXEC));
+}
+
+// The mask at `model` once more, with its attributes. One call instead of six, none of which makes
+// a mount namespace for a detached mount. Both paths are in a procfs of our own, without links.
+Word mask_like(const char* path, const char* model) {
+  const Word result = sys(__NR_mount, model, path, nullptr, kMountBind, nullptr);
+  return result == -ENOENT ? 0 : result;  // the model is there, so it is `path` that is not
 }
 
 // A file with other content: written to /dev, cloned onto the path, its name taken away.
@@ -107,6 +123,23 @@ Word mask_with_content(Context& context, const plan::FlatMask& mask) {
   if (result == 0) result = mask_with_file(context.text(mask.path), kStaging);
   const Word gone = sys(__NR_unlinkat, kAtFdcwd, kStaging, 0);
   return result < 0 ? result : gone;
+}
+
+// The first mask of a kind is made with all care, the others are made from it.
+struct MaskModels {
+  const char* file = nullptr;
+  const char* directory = nullptr;
+};
+
+Word mask_one(Context& context, const plan::FlatMask& mask, MaskModels& models) {
+  if (mask.kind == plan::MaskKind::kContent) return mask_with_content(context, mask);
+  const char* path = context.text(mask.path);
+  const bool is_file = mask.kind == plan::MaskKind::kFile;
+  const char*& model = is_file ? models.file : models.directory;
+  if (model != nullptr) return mask_like(path, model);
+  const Word made = is_file ? mask_with_file(path, "/dev/null") : mask_with_directory(path);
+  if (made > 0) model = path;
+  return made;
 }
 
 }  // namespace
@@ -172,22 +205,9 @@ Word make_proc_read_only(Context& context) {
 
 // Host-wide files of /proc that tell about the machine or its users.
 Word mask_proc(Context& context) {
-  const char* empty_at = nullptr;
+  MaskModels models;
   for (std::uint32_t i = 0; i < context.plan->mask_count; ++i) {
-    const plan::FlatMask& mask = context.plan->masks[i];
-    const char* path = context.text(mask.path);
-    Word result = 0;
-    switch (mask.kind) {
-      case plan::MaskKind::kFile:
-        result = mask_with_file(path, "/dev/null");
-        break;
-      case plan::MaskKind::kDirectory:
-        result = mask_with_directory(path, &empty_at);
-        break;
-      case plan::MaskKind::kContent:
-        result = mask_with_content(context, mask);
-        break;
-    }
+    const Word result = mask_one(context, context.plan->masks[i], models);
     if (result < 0) return result;
   }
   return 0;
