@@ -147,6 +147,15 @@ Result<void> check_run(const Arguments& arguments) {
 
 }  // namespace
 
+std::string_view limit_option(std::string_view limit) {
+  const auto* const option =
+      std::find_if(kLimitOptions.begin(), kLimitOptions.end(),
+                   [&](const LimitOption& candidate) { return candidate.limit == limit; });
+  if (option == kLimitOptions.end()) return limit;
+  const std::string_view spelling = option->spelling;
+  return spelling.substr(spelling.rfind(',') + 1);  // npos + 1: there is one spelling only
+}
+
 Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
   Parsed parsed;
   SBX_TRY(parse_options(words, parsed));

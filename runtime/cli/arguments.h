@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,10 @@ struct Arguments {
 // `words` without the program's own name. A verb is one only where FILE could stand; options may
 // come before or after it. kInvalid for a spelling that does not exist, with the fix.
 [[nodiscard]] Result<Arguments> parse_arguments(const std::vector<std::string>& words);
+
+// How a limit's name (contract.md) is spelled here, the long way; the name itself when it has no
+// option.
+[[nodiscard]] std::string_view limit_option(std::string_view limit);
 
 [[nodiscard]] std::string help_text();
 [[nodiscard]] std::string version_text();

@@ -185,7 +185,13 @@ Result<void> allow_layer(policy::Policy& policy, const std::string& name) {
 Result<policy::Policy> make_policy(const Arguments& arguments) {
   SBX_ASSIGN(policy::Policy policy, policy::load_policy(arguments.profile));
   for (const auto& [limit, text] : arguments.limits) {
-    SBX_TRY(policy::set_limit(policy.limits, limit, text));
+    auto set = policy::set_limit(policy.limits, limit, text);
+    if (set) continue;
+    Error error = std::move(set).error();
+    if (error.detail.starts_with(limit)) {  // said as it was typed
+      error.detail.replace(0, limit.size(), limit_option(limit));
+    }
+    return unexpected(std::move(error));
   }
   for (const std::string& name : arguments.allow_missing) SBX_TRY(allow_layer(policy, name));
   return policy;

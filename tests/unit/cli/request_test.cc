@@ -12,6 +12,7 @@ namespace {
 
 using test::TemporaryDirectory;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 Arguments file_arguments(const std::string& path) {
   Arguments arguments;
@@ -185,6 +186,8 @@ TEST_F(RequestTest, ABadLimitOrLayerIsRefused) {
   Arguments arguments;
   arguments.limits = {{"memory", "12Q"}};
   EXPECT_FALSE(make_policy(arguments).has_value());
+  arguments.limits = {{"wall_seconds", "soon"}};
+  EXPECT_THAT(make_policy(arguments).error().detail, StartsWith("--timeout: 'soon'"));
   arguments.limits = {};
   arguments.allow_missing = {"wall"};
   const Result<policy::Policy> policy = make_policy(arguments);
