@@ -10,6 +10,11 @@
 
 #include "bench/src/json_text.h"
 #include "runtime/base/sys.h"
+#include "runtime/plan/image.h"
+#include "runtime/plan/plan.h"
+#include "runtime/policy/config.h"
+#include "runtime/policy/policy.h"
+#include "runtime/policy/shipped.h"
 
 namespace sbx::bench {
 namespace {
@@ -35,7 +40,8 @@ Competitor missing(Kind kind, const std::string& name, const std::string& packag
 
 // What it can do of the same: every namespace, a read-only root, dev, proc, tmpfs, another id, no
 // capability, a session of its own. Not: cgroups, seccomp, a time limit, captured output.
-Competitor bubblewrap(const Workload& workload, Kind kind, const std::string& name, Words root) {
+Competitor bubblewrap(const Workload& workload, Kind kind, const std::string& name, Words root,
+                      const Words& more = {}) {
   const std::string program = find_program("bwrap");
   if (program.empty()) return missing(kind, name, "bubblewrap");
   const Words flags{"--unshare-all", "--die-with-parent",
@@ -47,8 +53,56 @@ Competitor bubblewrap(const Workload& workload, Kind kind, const std::string& na
                     "--setenv",      "PATH",
                     "/usr/bin:/bin"};
   const Words mounts{"--dev", "/dev", "--proc", "/proc", "--tmpfs", "/tmp"};
-  const Words command = join(join(join({program}, flags), root), mounts);
+  const Words command = join(join(join(join({program}, flags), root), mounts), more);
   return {kind, name, join(join(command, {"--"}), workload.argv), {}};
+}
+
+// The image, as for the others, with its writable places.
+Words image_root(const Setting& setting) {
+  return {"--ro-bind", setting.rootfs, "/",       "--tmpfs", "/work",
+          "--tmpfs",   "/output",      "--chdir", "/work"};
+}
+
+Result<void> write_scratch(const std::string& path, std::string_view bytes) {
+  SBX_ASSIGN(const UniqueFd file, sys::open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600));
+  return sys::write_all(file.get(), bytes);
+}
+
+// The masks that a run of sbx-run plans, as binds of bubblewrap's.
+Result<Words> mask_binds(const Setting& setting) {
+  SBX_ASSIGN(const policy::Policy policy, policy::load_policy("default"));
+  const policy::RuntimeConfig config;
+  plan::HostFacts host = plan::read_host_facts(config, ~policy::LayerMask{0});
+  SBX_ASSIGN(host.image, plan::find_image("default", config));
+  plan::Request request;
+  request.argv = {"true"};
+  SBX_ASSIGN(const plan::Plan plan, plan::make_plan(policy, request, host));
+  const std::string empty = setting.scratch + "/empty";
+  if (::mkdir(empty.c_str(), 0755) != 0 && errno != EEXIST) return sys_error("mkdir", empty);
+  Words words;
+  for (const plan::Mask& mask : plan.masks) {
+    if (::access(mask.path.c_str(), F_OK) != 0) continue;  // this kernel does not have it
+    std::string source = mask.kind == plan::MaskKind::kDirectory ? empty : "/dev/null";
+    if (mask.kind == plan::MaskKind::kContent) {
+      source = setting.scratch + "/stat";
+      SBX_TRY(write_scratch(source, mask.content));
+    }
+    words.insert(words.end(), {"--ro-bind", source, mask.path});
+  }
+  return words;
+}
+
+// Everything of the same that it can do: also the filter (without a listener: what ours notifies is
+// ENOSYS) and the masks of /proc. Still not: cgroups, Landlock, a time limit, captured output.
+Result<Competitor> bubblewrap_alike(const Setting& setting, const Workload& workload) {
+  const std::string filter = setting.scratch + "/filter.bpf";
+  const auto bpf = policy::shipped_profile_table().front().bpf;
+  SBX_TRY(write_scratch(filter, {reinterpret_cast<const char*>(bpf.data()), bpf.size()}));
+  SBX_ASSIGN(const Words masks, mask_binds(setting));
+  Competitor competitor = bubblewrap(workload, Kind::kBwrapAlike, "bwrap, filter and masks as ours",
+                                     image_root(setting), join({"--seccomp", "0"}, masks));
+  competitor.stdin_file = filter;
+  return competitor;
 }
 
 Result<Competitor> crun(const Setting& setting, const Workload& workload) {
@@ -131,12 +185,12 @@ Result<std::vector<Competitor>> make_competitors(const Setting& setting, const W
   for (const std::string& other : setting.compare) {
     all.push_back(sbx_run(Kind::kSbxOther, other, "--cpus 2 of " + other, two_cpus, workload));
   }
-  // The image, as for the others, with its writable places; and the usual way, the host's own root.
-  all.push_back(bubblewrap(workload, Kind::kBwrap, "bwrap",
-                           {"--ro-bind", setting.rootfs, "/", "--tmpfs", "/work", "--tmpfs",
-                            "/output", "--chdir", "/work"}));
+  all.push_back(bubblewrap(workload, Kind::kBwrap, "bwrap", image_root(setting)));
+  // The usual way, the host's own root.
   all.push_back(
       bubblewrap(workload, Kind::kBwrapHost, "bwrap --ro-bind / /", {"--ro-bind", "/", "/"}));
+  SBX_ASSIGN(Competitor alike, bubblewrap_alike(setting, workload));
+  all.push_back(std::move(alike));
   SBX_ASSIGN(Competitor container, crun(setting, workload));
   all.push_back(std::move(container));
   return all;

@@ -23,6 +23,7 @@ enum class Kind {
   kSbxOther,
   kBwrap,
   kBwrapHost,
+  kBwrapAlike,
   kCrun
 };
 
@@ -31,6 +32,7 @@ struct Competitor {
   std::string name;
   std::vector<std::string> argv;
   std::string skip;  // why it cannot run here, and what would help; empty: it runs
+  std::string stdin_file = "/dev/null";  // opened anew for each run
 };
 
 // What the commands are made of. `scratch` is a directory of ours for crun's bundles.

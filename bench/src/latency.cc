@@ -51,8 +51,10 @@ Result<std::vector<Lane>> open_lanes(const Setting& setting, const Workload& wor
 
 Result<void> run_once(Lane& lane, bool counted) {
   if (!lane.row.competitor.skip.empty()) return {};
-  SBX_ASSIGN(const double milliseconds, lane.resident ? lane.resident->time_request()
-                                                      : time_process(lane.row.competitor.argv));
+  SBX_ASSIGN(const double milliseconds,
+             lane.resident
+                 ? lane.resident->time_request()
+                 : time_process(lane.row.competitor.argv, lane.row.competitor.stdin_file));
   if (counted) lane.row.milliseconds.push_back(milliseconds);
   return {};
 }

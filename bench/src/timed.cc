@@ -57,12 +57,13 @@ Error failed(std::string operation, std::string detail) {
 
 }  // namespace
 
-Result<double> time_process(const std::vector<std::string>& argv) {
-  SBX_ASSIGN(const UniqueFd null, sys::open("/dev/null", O_RDWR));
+Result<double> time_process(const std::vector<std::string>& argv, const std::string& stdin_file) {
+  SBX_ASSIGN(const UniqueFd in, sys::open(stdin_file, O_RDONLY));
+  SBX_ASSIGN(const UniqueFd null, sys::open("/dev/null", O_WRONLY));
   const UniqueFd messages(::memfd_create("stderr", MFD_CLOEXEC));
   if (!messages) return sys_error("memfd_create");
   const Clock::time_point start = Clock::now();
-  SBX_ASSIGN(const pid_t pid, spawn(argv, null.get(), null.get(), messages.get()));
+  SBX_ASSIGN(const pid_t pid, spawn(argv, in.get(), null.get(), messages.get()));
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

@@ -16,7 +16,8 @@ namespace sbx::bench {
 
 // Milliseconds. Blocks until the process has ended. Another exit code than 0 is an error that
 // quotes its stderr.
-[[nodiscard]] Result<double> time_process(const std::vector<std::string>& argv);
+[[nodiscard]] Result<double> time_process(const std::vector<std::string>& argv,
+                                          const std::string& stdin_file);
 
 // A process that does one run for each byte it reads, and answers with a byte: 0 is success. Killed
 // and reaped by the destructor.
