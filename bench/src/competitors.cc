@@ -70,7 +70,8 @@ Result<void> write_scratch(const std::string& path, std::string_view bytes) {
 
 // The masks that a run of sbx-run plans, as binds of bubblewrap's.
 Result<Words> mask_binds(const Setting& setting) {
-  SBX_ASSIGN(const policy::Policy policy, policy::load_policy("default"));
+  SBX_ASSIGN(policy::Policy policy, policy::load_policy("default"));
+  policy.allow_missing = ~policy::LayerMask{0};  // only the masks are wanted of the plan
   const policy::RuntimeConfig config;
   plan::HostFacts host = plan::read_host_facts(config, ~policy::LayerMask{0});
   SBX_ASSIGN(host.image, plan::find_image("default", config));
