@@ -1,6 +1,8 @@
 // WorkPool: a few threads for work that blocks (disk, hashing, directory trees).
 //
-// `auto size = co_await pool.run([path = std::move(path)] { return measure(path); });`
+//   auto measuring = [path = std::move(path)] { return measure(path); };
+//   const auto size = co_await pool.run(measuring);
+//
 // A job owns its data (captures by value, no references into a coroutine): when the awaiting
 // coroutine is destroyed the job still runs to its end, and its result is dropped. Jobs start in
 // the order in which they were given; each awaiting coroutine has one, so the queue is bounded by
@@ -27,9 +29,10 @@ class WorkPool {
   // Blocks until the jobs that were given have run.
   ~WorkPool();
 
-  // Cannot be cancelled: takes as long as the job and those before it.
+  // Moves from `job`, which has a name because a lambda inside the co_await would be destroyed twice
+  // (task.h). Cannot be cancelled: takes as long as the job and those before it.
   template <typename F>
-  [[nodiscard]] Task<std::invoke_result_t<F&>> run(F job) {
+  [[nodiscard]] Task<std::invoke_result_t<F&>> run(F& job) {
     using R = std::invoke_result_t<F&>;
     struct Shared {
       Shared(Loop& loop, F&& f) : done(loop), work(std::move(f)) {}

@@ -37,7 +37,8 @@ void Answer::queue_head(const Response& head, std::optional<std::uint64_t> lengt
   const bool ends_with_connection = !length && terms_.http10 && !bodiless;
   // A body that was not read to its end would be taken for the next request.
   const bool unread = body_ != nullptr && !body_->ended();
-  if (ends_with_connection || unread) terms_.keep_alive = false;
+  const bool last = terms_.draining != nullptr && terms_.draining->cancelled();
+  if (ends_with_connection || unread || last) terms_.keep_alive = false;
   const Framing framing{.length = bodiless ? std::nullopt : length,
                         .chunked = chunked_,
                         .close = !terms_.keep_alive,

@@ -16,8 +16,9 @@ class Answer final : public Responder {
   struct Terms {
     bool head_only = false;
     bool http10 = false;
-    bool keep_alive = false;      // as far as client and server want it
-    std::size_t queue_bytes = 0;  // ServerLimits::queue_bytes
+    bool keep_alive = false;                        // as far as client and server want it
+    std::size_t queue_bytes = 0;                    // ServerLimits::queue_bytes
+    const async::Cancellation* draining = nullptr;  // raised: this is the last answer
   };
   // `body` null: the request has none that could be left unread. Borrowed.
   Answer(Output& output, const BodyReader* body, Terms terms)

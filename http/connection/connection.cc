@@ -60,6 +60,7 @@ struct Connection::Exchanging {
     const ServerLimits& limits = connection.core_.options.limits;
     terms.keep_alive = head.keep_alive && connection.served_ + 1 < limits.requests_per_connection;
     terms.queue_bytes = limits.queue_bytes;
+    terms.draining = &connection.core_.draining;
   }
 
   RequestParser& parser;
@@ -153,7 +154,6 @@ async::Task<void> Connection::exchange(Exchanging& current) {
   ++core_.counters.requests;
   std::optional<Problem> problem = co_await prepare(current);
   const BodyReader* unread = current.body ? &*current.body : nullptr;
-  if (core_.draining.cancelled()) current.terms.keep_alive = false;
   current.answer.emplace(output_, unread, current.terms);
   if (problem) {
     ++core_.counters.malformed;

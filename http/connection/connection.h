@@ -32,7 +32,7 @@ class Connection {
 
  private:
   enum class HeadRead : std::uint8_t { kRead, kRefused, kOver };  // kOver: no request came
-  struct Exchanging;  // one request and its answer
+  struct Exchanging;                                              // one request and its answer
 
   [[nodiscard]] async::Task<bool> serve_one();
   [[nodiscard]] async::Task<HeadRead> read_head(RequestParser& parser);
@@ -60,7 +60,7 @@ class Connection {
   Input input_;
   Output output_;
   std::size_t served_ = 0;
-  bool spoke_last_ = false;  // the client may still be reading
+  bool spoke_last_ = false;   // the client may still be reading
   async::TaskGroup watches_;  // last: its tasks use the others
 };
 

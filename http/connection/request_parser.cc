@@ -1,6 +1,7 @@
 #include "http/connection/request_parser.h"
 
 // Boost 1.74 uses std::exchange without including it.
+#include <limits>
 #include <utility>
 
 // Beast asserts that what it waits for came in one piece ("0\r\n", then "\r"), which a client
@@ -137,7 +138,8 @@ class Parser final : public beast::http::basic_parser<true> {
 struct RequestParser::State {
   explicit State(Limits given) : limits(given), parser(given.header_fields) {
     parser.header_limit(static_cast<std::uint32_t>(given.header_bytes));
-    parser.body_limit(boost::none);  // the connection counts: limits belong to routes
+    // None: the connection counts, for limits belong to routes. (Beast takes boost::none for zero.)
+    parser.body_limit(std::numeric_limits<std::uint64_t>::max());
   }
 
   // One call of Beast's put(). `more` says whether it stopped for want of bytes.
@@ -147,15 +149,16 @@ struct RequestParser::State {
     more = failure == beast::http::error::need_more;
     if (!failure || more) return used;
     if (!parser.problem) {
-      parser.problem =
-          failure == beast::http::error::header_limit ? too_large() : malformed(failure.message());
+      parser.problem = failure == beast::http::error::header_limit ? too_large(bytes)
+                                                                   : malformed(failure.message());
     }
     return used;
   }
 
-  [[nodiscard]] Problem too_large() const {
+  // `bytes` is what is left of the head: the request line still in it when even that has no end.
+  [[nodiscard]] Problem too_large(std::string_view bytes) const {
     const std::string limit = std::to_string(limits.header_bytes) + " bytes";
-    if (parser.head.target.empty()) {
+    if (parser.head.target.empty() && bytes.find("\r\n") == std::string_view::npos) {
       return {.status = 414,
               .code = problem_code::kTargetTooLong,
               .detail = "the request line is over the limit of " + limit};
@@ -173,7 +176,7 @@ struct RequestParser::State {
       parser.check_head();
       parser.eager(true);
     } else if (more && bytes.size() >= allowed && !parser.problem) {
-      parser.problem = too_large();
+      parser.problem = too_large(bytes);
     }
     return used;
   }

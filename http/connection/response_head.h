@@ -12,7 +12,7 @@ namespace sbx::http {
 
 // How the end of a body is told.
 struct Framing {
-  std::optional<std::uint64_t> length;  // Content-Length
+  std::optional<std::uint64_t> length{};  // Content-Length
   bool chunked = false;
   bool close = false;           // "Connection: close"
   bool say_keep_alive = false;  // to HTTP/1.0
