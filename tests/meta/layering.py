@@ -18,7 +18,8 @@ CHILD_HEADERS = {"runtime/plan/flat_plan.h", "runtime/plan/steps.h"}
 # sbx-probe is a program that runs inside: it stands alone.
 ALONE = {"runtime/cli/probe": {"runtime/cli/probe"}}
 # Headers that cost seconds: only in .cc files, behind interfaces of ours.
-HEAVY = re.compile(r"^(nlohmann/|CLI/|toml\+\+/|boost/|curl/|fmt/|openssl/|seccomp\.h|systemd/)")
+HEAVY = re.compile(r"^(nlohmann/(?!json_fwd\.hpp)|CLI/|toml\+\+/|boost/|curl/|fmt/|openssl/|seccomp\.h|"
+                   r"sqlite3\.h|systemd/)")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -91,6 +92,7 @@ def control():
         "runtime/nowhere/a.cc": '#include "runtime/base/sys.h"',
         "runtime/plan/a.h": "#include <nlohmann/json.hpp>",
         "runtime/plan/b.h": "  #  include <fmt/format.h>",
+        "agentd/ledger/a.h": "#include <sqlite3.h>",
         "runtime/base/a.cc": '#include "result.h"',
         "runtime/base/b.cc": '#include "tests/support/leaks.h"',
         "runtime/cli/probe/a.cc": '#include "runtime/base/sys.h"',
@@ -100,6 +102,7 @@ def control():
         "runtime/spawn/a.cc": '#include "runtime/child/kernel.h"\n#include "runtime/plan/plan.h"',
         "runtime/child/a.cc": '#include "runtime/plan/flat_plan.h"\n#include <linux/mount.h>',
         "runtime/plan/image.cc": "#include <nlohmann/json.hpp>",
+        "agentd/redact/a.h": "#include <nlohmann/json_fwd.hpp>",
         "runtime/run.cc": '#include "runtime/collect/outcome.h"',
         "agentd/loop/a.cc": '#include "runtime/base/result.h"\n#include "http/client.h"',
     }

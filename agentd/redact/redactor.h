@@ -1,0 +1,68 @@
+// Redactor: the one place where key-shaped strings are taken out of what agentd shows.
+//
+// Everything that leaves agentd (records, events, problems, logs, history, text artifacts) is made
+// of Clean text, and only a Redactor makes Clean text; the surfaces take nothing else. What is
+// redacted: keys by the shapes that vendors give them, private keys in PEM, JSON web tokens, and
+// the daemon's own secrets as they are, in base64, in hex, percent-encoded or with each byte
+// escaped. Binary artifacts are not looked into.
+//
+// SECURITY: a layer beside the boundary, never the boundary: agentd's secrets are not given to the
+// sandbox in the first place.
+//
+// Immutable; from any thread. Linear in the text but for a constant.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agentd/redact/secret.h"
+
+namespace agentd::redact {
+
+class OwnSecrets;
+
+// UTF-8 without secrets.
+class Clean {
+ public:
+  Clean() = default;
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  friend class Redactor;
+  explicit Clean(std::string text) : text_(std::move(text)) {}
+  std::string text_;
+};
+
+// Own secrets that are shorter are not looked for: they would be found in ordinary words.
+inline constexpr std::size_t kMinSecretBytes = 8;
+
+class Redactor {
+ public:
+  explicit Redactor(std::vector<Secret> own = {});
+  Redactor(Redactor&&) noexcept;
+  Redactor& operator=(Redactor&&) noexcept;
+  ~Redactor();
+
+  struct Hit {
+    std::size_t begin = 0;
+    std::size_t end = 0;
+    std::string_view name;  // what it is: "openai-key", "private-key", "own-secret"
+    bool operator==(const Hit&) const = default;
+  };
+  // In the order of the text, not overlapping.
+  [[nodiscard]] std::vector<Hit> find(std::string_view text) const;
+
+  // Each hit as "[redacted:NAME]"; bytes that are not UTF-8 as U+FFFD.
+  [[nodiscard]] Clean clean(std::string_view text) const;
+  // Every string in it, keys too; compact.
+  [[nodiscard]] Clean clean_json(const nlohmann::ordered_json& json) const;
+
+ private:
+  std::unique_ptr<OwnSecrets> own_;
+};
+
+}  // namespace agentd::redact

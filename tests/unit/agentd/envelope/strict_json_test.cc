@@ -1,0 +1,70 @@
+#include "agentd/envelope/strict_json.h"
+
+#include <gtest/gtest.h>
+
+namespace agentd::envelope {
+namespace {
+
+std::string_view code_of(std::string_view text) {
+  const auto parsed = parse_strict_json(text);
+  const auto* problem = std::get_if<JsonProblem>(&parsed);
+  return problem == nullptr ? "ok" : problem->code;
+}
+
+std::string round_trip(std::string_view text) {
+  const auto parsed = parse_strict_json(text);
+  const auto* node = std::get_if<JsonNode>(&parsed);
+  return node == nullptr ? "no" : to_json(*node);
+}
+
+TEST(StrictJson, KeepsOrderDigitsAndKinds) {
+  for (const char* text :
+       {R"({"b":1,"a":[true,false,null,"x\n\"\\",{}],"c":-0.10})", "1e3", "18446744073709551615",
+        "3.14159265358979323846264338327950288", "[]", R"("é")"}) {
+    EXPECT_EQ(round_trip(text), text);
+  }
+}
+
+TEST(StrictJson, NamesWhatIsWrong) {
+  EXPECT_EQ(code_of(""), json_code::kSyntax);
+  EXPECT_EQ(code_of("{"), json_code::kSyntax);
+  EXPECT_EQ(code_of("{} {}"), json_code::kSyntax);
+  EXPECT_EQ(code_of("{'a': 1}"), json_code::kSyntax);
+  EXPECT_EQ(code_of("[1,]"), json_code::kSyntax);
+  EXPECT_EQ(code_of("// x\n1"), json_code::kSyntax);
+  EXPECT_EQ(code_of("\"\xff\""), json_code::kSyntax);
+  EXPECT_EQ(code_of("\"a\nb\""), json_code::kSyntax);
+  EXPECT_EQ(code_of(R"({"a":1,"a":2})"), json_code::kDuplicateKey);
+  EXPECT_EQ(code_of(R"({"a":1,"b":{"a":2}})"), "ok");
+  EXPECT_EQ(code_of(R"({"a":1,"\u0061":2})"), json_code::kDuplicateKey);
+  EXPECT_EQ(code_of("[NaN]"), json_code::kNotANumber);
+  EXPECT_EQ(code_of("[Infinity]"), json_code::kNotANumber);
+  EXPECT_EQ(code_of("[-Infinity]"), json_code::kNotANumber);
+  EXPECT_EQ(code_of("1e999"), json_code::kNumberRange);
+  EXPECT_EQ(code_of(R"("\ud800")"), json_code::kLoneSurrogate);
+  EXPECT_EQ(code_of(R"("\ud800x")"), json_code::kLoneSurrogate);
+  EXPECT_EQ(code_of(R"("\udc00")"), json_code::kLoneSurrogate);
+  EXPECT_EQ(code_of(R"("\ud83d\ude00")"), "ok");
+}
+
+TEST(StrictJson, DepthHasALimit) {
+  const auto nested = [](std::size_t depth) {
+    return std::string(depth, '[') + std::string(depth, ']');
+  };
+  EXPECT_EQ(code_of(nested(kMaxJsonDepth)), "ok");
+  EXPECT_EQ(code_of(nested(kMaxJsonDepth + 1)), json_code::kTooDeep);
+  EXPECT_EQ(code_of(std::string(kMaxJsonBytes, '[')), json_code::kTooDeep);
+}
+
+TEST(StrictJson, LengthAndNumberOfValuesHaveLimits) {
+  const std::string longest = '"' + std::string(kMaxJsonBytes - 2, 'x') + '"';
+  EXPECT_EQ(code_of(longest), "ok");
+  EXPECT_EQ(code_of(longest + " "), json_code::kTooLong);
+  std::string list = "[1";
+  for (std::size_t i = 2; i < kMaxJsonValues; ++i) list += ",1";
+  EXPECT_EQ(code_of(list + "]"), "ok") << "with the list itself: the limit";
+  EXPECT_EQ(code_of(list + ",1]"), json_code::kTooMany);
+}
+
+}  // namespace
+}  // namespace agentd::envelope

@@ -1,0 +1,205 @@
+#include "agentd/redact/redactor.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "runtime/base/base64.h"
+#include "runtime/base/sys.h"
+
+namespace agentd::redact {
+namespace {
+
+const std::string kHere = SBX_SOURCE_DIR "/tests/unit/agentd/redact/";
+
+std::string file(const std::string& path) {
+  auto text = sbx::sys::read_file(path, 4U << 20);
+  EXPECT_TRUE(text) << path;
+  return text ? *text : std::string();
+}
+
+std::string replaced(std::string text, std::string_view from, std::string_view to) {
+  for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) {
+    text.replace(at, from.size(), to);
+  }
+  return text;
+}
+
+struct Sample {
+  std::string name;
+  std::string text;
+};
+
+// The lines of a file that are no comment, without the mark.
+std::vector<Sample> samples(const std::string& name) {
+  std::vector<Sample> all;
+  std::istringstream lines(file(kHere + name));
+  for (std::string line; std::getline(lines, line);) {
+    if (line.empty() || line.starts_with("# ")) continue;
+    line = replaced(line, "\xC2\xA6", "");
+    const std::size_t tab = line.find('\t');
+    all.push_back(tab == std::string::npos ? Sample{"", line}
+                                           : Sample{line.substr(0, tab), line.substr(tab + 1)});
+  }
+  return all;
+}
+
+TEST(Redactor, FindsEveryKeyOfTheCorpusWhole) {
+  const Redactor redactor;
+  for (const Sample& sample : samples("secrets.txt")) {
+    for (const std::string& text : {sample.text, replaced(sample.text, "\\n", "\n")}) {
+      // Nothing of the value may be left, also where a name or quote stands around it.
+      const std::string clean = redactor.clean(text).text();
+      const std::string wanted = "[redacted:" + sample.name + "]";
+      EXPECT_NE(clean.find(wanted), std::string::npos) << text << "\n" << clean;
+      EXPECT_LE(clean.size(), wanted.size() + 2) << clean;
+    }
+  }
+}
+
+TEST(Redactor, FindsThemInsideOtherText) {
+  const Redactor redactor;
+  for (const Sample& sample : samples("secrets.txt")) {
+    for (const auto& [before, after] :
+         std::vector<std::pair<std::string, std::string>>{{"KEY=", "\n"},
+                                                          {"(", ")"},
+                                                          {"{\"k\": \"", "\"}"},
+                                                          {"line\\n", "\\nline"},
+                                                          {"a%3D", "%26b"},
+                                                          {"\x1b[31m", "\x1b[0m"},
+                                                          {"über ", " \xff"}}) {
+      const std::string clean = redactor.clean(before + sample.text + after).text();
+      EXPECT_NE(clean.find("[redacted:" + sample.name + "]"), std::string::npos)
+          << before << sample.text << "\n"
+          << clean;
+    }
+  }
+}
+
+TEST(Redactor, LeavesNearMissesAlone) {
+  const Redactor redactor;
+  for (const Sample& sample : samples("near_misses.txt")) {
+    EXPECT_EQ(redactor.clean(sample.text).text(), sample.text);
+    const std::string lines = replaced(sample.text, "\\n", "\n");
+    EXPECT_EQ(redactor.clean(lines).text(), lines);
+  }
+}
+
+// Prose and code that people really wrote: this repository, but for the corpora of keys.
+TEST(Redactor, HasNoHitInOrdinaryProseAndCode) {
+  const Redactor redactor;
+  std::size_t bytes = 0;
+  for (const char* folder : {"docs", "runtime", "http", "policy", "scripts", "bench", "examples"}) {
+    for (const auto& entry :
+         std::filesystem::recursive_directory_iterator(std::string(SBX_SOURCE_DIR "/") + folder)) {
+      const std::string extension = entry.path().extension();
+      if (!entry.is_regular_file() || extension == ".jsonl") continue;
+      const std::string text = file(entry.path());
+      bytes += text.size();
+      for (const Redactor::Hit& hit : redactor.find(text)) {
+        ADD_FAILURE() << entry.path() << ": " << hit.name << ": "
+                      << text.substr(hit.begin, hit.end - hit.begin);
+      }
+    }
+  }
+  EXPECT_GT(bytes, 500'000U);
+}
+
+constexpr char kOwn[] = "local/Secret+Key=with 9 odd~chars%41";
+
+TEST(Redactor, FindsItsOwnSecretsInEveryForm) {
+  const Redactor redactor({Secret(kOwn)});
+  const auto hides = [&](const std::string& text) {
+    const std::string clean = redactor.clean(text).text();
+    EXPECT_NE(clean.find("[redacted:own-secret]"), std::string::npos) << text;
+    return clean;
+  };
+  EXPECT_EQ(hides(std::string("a") + kOwn + "b"), "a[redacted:own-secret]b");
+  std::string percent;
+  std::string hex;
+  std::string escaped;
+  for (const char c : std::string(kOwn)) {
+    char buffer[8];
+    (void)std::snprintf(buffer, sizeof buffer, "%02X", static_cast<unsigned char>(c));
+    percent += std::string("%") + buffer;
+    hex += buffer;
+    escaped += std::string("\\u00") + buffer;
+  }
+  EXPECT_EQ(hides(percent), "[redacted:own-secret]");
+  EXPECT_EQ(hides(hex), "[redacted:own-secret]");
+  EXPECT_EQ(hides(escaped), "[redacted:own-secret]");
+  hides("local%2fSecret%2BKey%3Dwith%209%20odd~chars%2541");
+  hides(replaced(hex, "6C", "6c"));
+  hex.insert(20, "\n");
+  hides(hex);
+}
+
+TEST(Redactor, FindsItsOwnSecretsInBase64AtAnyOffset) {
+  const Redactor redactor({Secret(kOwn)});
+  const std::string core = sbx::encode_base64(kOwn).substr(4, 30);
+  for (std::size_t before = 0; before < 7; ++before) {
+    for (std::size_t after = 0; after < 4; ++after) {
+      const std::string text =
+          sbx::encode_base64(std::string(before, 'k') + kOwn + std::string(after, 'z'));
+      for (std::string form : {text, replaced(replaced(text, "+", "-"), "/", "_")}) {
+        EXPECT_NE(redactor.clean(form).text(), form) << before << " " << after;
+        form.insert(form.size() / 2, "\\n");
+        EXPECT_NE(redactor.clean(form).text(), form) << "wrapped";
+        EXPECT_EQ(redactor.clean(form).text().find(core), std::string::npos);
+      }
+    }
+  }
+}
+
+TEST(Redactor, DoesNotLookForOwnSecretsThatAreTooShort) {
+  const Redactor redactor({Secret("abc"), Secret("")});
+  EXPECT_EQ(redactor.clean("abcabc").text(), "abcabc");
+}
+
+TEST(Redactor, CleansEveryStringOfAJsonValueAlsoKeys) {
+  const Redactor redactor({Secret(kOwn)});
+  nlohmann::ordered_json json = {{"n", 1}, {"list", {kOwn, {{"deep", kOwn}}}}, {kOwn, nullptr}};
+  EXPECT_EQ(redactor.clean_json(json).text(),
+            R"({"n":1,"list":["[redacted:own-secret]",{"deep":"[redacted:own-secret]"}],)"
+            R"("[redacted:own-secret]":null})");
+}
+
+TEST(Redactor, MakesUtf8OfAnyBytes) {
+  EXPECT_EQ(Redactor().clean("a\xff\xc3z").text(), "a\xEF\xBF\xBD\xEF\xBF\xBDz");
+}
+
+TEST(Redactor, CleanTextStaysAsItIs) {
+  const Redactor redactor({Secret(kOwn)});
+  for (const Sample& sample : samples("secrets.txt")) {
+    const std::string once = redactor.clean(sample.text).text();
+    EXPECT_EQ(redactor.clean(once).text(), once);
+  }
+}
+
+// Text made to cost much: beginnings of keys, again and again.
+TEST(Redactor, TakesLinearTimeAlsoOnHostileText) {
+  const Redactor redactor({Secret(std::string(40, 'a') + "b")});
+  for (const char* piece : {"eyJ-", "sk-", "-----BEGIN PRIVATE KEY-----\n", "aaaa", "AKIA ", "%61",
+                            "Bearer eyJ", "1:AA", "\\u0061", "-----BEGIN PRIVATE KEY-----x"}) {
+    std::string text;
+    while (text.size() < (1U << 20)) text += piece;
+    const auto begin = std::chrono::steady_clock::now();
+    (void)redactor.find(text);
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5)) << piece;
+  }
+}
+
+TEST(Secrets, AreGoneWhereTheyWereMovedFrom) {
+  Secret a("0123456789");
+  Secret b(std::move(a));
+  EXPECT_TRUE(a.empty());  // NOLINT(bugprone-use-after-move): that is the promise
+  EXPECT_EQ(b.reveal(), "0123456789");
+  a = b;
+  b = std::move(a);
+  EXPECT_TRUE(a.empty());  // NOLINT(bugprone-use-after-move)
+}
+
+}  // namespace
+}  // namespace agentd::redact
