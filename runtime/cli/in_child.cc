@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <grp.h>
 #include <sched.h>
 #include <signal.h>
 #include <spawn.h>
@@ -19,6 +20,7 @@ namespace sbx::cli {
 namespace {
 
 constexpr unsigned kChildSeconds = 10;
+constexpr uid_t kNobodysId = 60452;  // beyond what distributions give away
 
 // An Act on its way through a pipe.
 struct Record {
@@ -81,6 +83,35 @@ Act enter_user_namespace(unsigned inside) {
     return failed("write gid_map");
   }
   return {};
+}
+
+// The map is written by a process left outside: inside it takes rights over the caller's namespace.
+Act enter_user_namespace_as_nobody() {
+  if (::geteuid() != 0) return enter_user_namespace(0);
+  if (::setgroups(0, nullptr) != 0) return failed("drop groups");
+  auto ready = sys::pipe();
+  if (!ready) return {"pipe", ready.error().sys_errno};
+  const std::string own = fmt::format("/proc/{}", ::getpid());
+  const std::string map = fmt::format("0 {} 1", kNobodysId);
+  const pid_t writer = ::fork();
+  if (writer < 0) return failed("fork");
+  if (writer == 0) {
+    begin_child();
+    ready->second.reset();
+    char byte = 0;
+    const bool unshared = ::read(ready->first.get(), &byte, 1) == 1;
+    const bool written = unshared && write_proc((own + "/gid_map").c_str(), map) &&
+                         write_proc((own + "/uid_map").c_str(), map);
+    ::_exit(written ? 0 : 1);
+  }
+  Act act;
+  if (::unshare(CLONE_NEWUSER) != 0) act = failed("unshare user");
+  if (act.ok() && ::write(ready->second.get(), "", 1) != 1) act = failed("write to a pipe");
+  ready->second.reset();
+  if (wait_status(writer) != 0 && act.ok()) act = {"write the id maps", EPERM};
+  if (!act.ok()) return act;
+  if (::setresgid(0, 0, 0) != 0 || ::setresuid(0, 0, 0) != 0) return failed("take the id");
+  return ::prctl(PR_SET_DUMPABLE, 1) == 0 ? Act{} : failed("prctl dumpable");
 }
 
 Act in_child(const std::function<Act()>& act) {

@@ -38,6 +38,9 @@ class WaitingChild {
 
 // In the child: a new user namespace in which the caller's ids are `inside` (one id each).
 [[nodiscard]] Act enter_user_namespace(unsigned inside);
+// In the child: root in a new user namespace, and nobody on the host: where the caller is root, an
+// id that belongs to nobody.
+[[nodiscard]] Act enter_user_namespace_as_nobody();
 // In the child: writes one file of /proc/self.
 [[nodiscard]] bool write_proc(const char* path, const std::string& text);
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -13,10 +14,13 @@
 #include "runtime/cli/selftest_control.h"
 #include "runtime/cli/verbs.h"
 #include "runtime/cli/write_out.h"
+#include "runtime/plan/image.h"
 #include "runtime/sandbox.h"
 
 namespace sbx::cli {
 namespace {
+
+using namespace std::string_literals;
 
 struct CaseResult {
   const AttackCase* attack = nullptr;
@@ -46,13 +50,27 @@ Observation observe_inside(Sandbox& sandbox, const AttackCase& attack,
   return seen;
 }
 
+// What nothing inside may read of the caller. An image that is kept in his home shows where it
+// lies.
+std::vector<std::string> callers_words(const plan::Image& image,
+                                       const policy::RuntimeConfig& config) {
+  std::vector<std::string> words;
+  const char* const home = std::getenv("HOME");
+  if (home != nullptr && std::string_view(home).size() > 1) words.push_back(home + "/"s);
+  if (!config.runtime_dir.empty()) words.push_back(config.runtime_dir + "/");
+  std::erase_if(words, [&](const std::string& word) { return image.rootfs.starts_with(word); });
+  return words;
+}
+
 Result<std::vector<CaseResult>> run_cases(const Arguments& arguments) {
   SandboxOptions options;
   SBX_ASSIGN(options.config, policy::load_runtime_config());
   SBX_ASSIGN(options.policy, make_policy(arguments));
   options.rootfs = arguments.rootfs;
+  SBX_ASSIGN(const plan::Image image, plan::find_image(options.rootfs, options.config));
+  const std::vector<std::string> words = callers_words(image, options.config);
   SBX_ASSIGN(Sandbox sandbox, Sandbox::open(std::move(options)));
-  SBX_ASSIGN(const ControlGround ground, ControlGround::prepare());
+  SBX_ASSIGN(const ControlGround ground, ControlGround::prepare(words));
   std::vector<CaseResult> results;
   for (const AttackCase& attack : attack_cases()) {
     const Observation inside = observe_inside(sandbox, attack, ground.resolve(attack.argument));
@@ -80,12 +98,20 @@ Score score_of(const std::vector<CaseResult>& results) {
           results.size() - count(results, CaseState::kNotApplicable)};
 }
 
+// A cell of the table; JSON has all of it.
+std::string cell(std::string_view text) {
+  constexpr std::size_t kWidth = 40;
+  return text.size() <= kWidth ? std::string(text) : std::string(text.substr(0, kWidth)) + "…";
+}
+
 std::string to_table(const std::vector<CaseResult>& results) {
-  std::string text = fmt::format("{:<14}  {:<26}  {:<16}  {:<26}  {}\n", "", "attack", "layer",
-                                 "inside", "control (outside)");
+  constexpr auto kRow = "{:<14}  {:<12}  {:<38}  {:<16}  {:<26}  {}\n";
+  std::string text =
+      fmt::format(kRow, "", "class", "attack", "layer", "inside", "control (outside)");
   for (const CaseResult& result : results) {
-    text += fmt::format("{:<14}  {:<26}  {:<16}  {:<26}  {}\n", case_state_name(result.state),
-                        result.attack->name, result.attack->layer, result.inside, result.control);
+    text += fmt::format(kRow, case_state_name(result.state),
+                        attack_class_name(result.attack->attack_class), result.attack->name,
+                        result.attack->layer, cell(result.inside), cell(result.control));
   }
   const Score score = score_of(results);
   return text + fmt::format("score: {} of {}, {} not applicable here\n", score.passed,
@@ -95,7 +121,8 @@ std::string to_table(const std::vector<CaseResult>& results) {
 std::string to_json_text(const std::vector<CaseResult>& results) {
   nlohmann::json list = nlohmann::json::array();
   for (const CaseResult& result : results) {
-    list.push_back({{"name", result.attack->name},
+    list.push_back({{"class", attack_class_name(result.attack->attack_class)},
+                    {"name", result.attack->name},
                     {"layer", result.attack->layer},
                     {"state", case_state_name(result.state)},
                     {"inside", result.inside},

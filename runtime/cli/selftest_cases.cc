@@ -8,124 +8,61 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/base/escape.h"
+#include "runtime/cli/selftest_tables.h"
+#include "runtime/policy/layers.h"
 
 namespace sbx::cli {
 namespace {
 
-bool is_zero(std::string_view value) {
-  return value == "0";
-}
-bool is_one(std::string_view value) {
-  return value == "1";
-}
-bool is_two(std::string_view value) {
-  return value == "2";
-}
-bool is_slash(std::string_view value) {
-  return value == "/";
-}
-bool is_one_one(std::string_view value) {
-  return value == "1/1";
+constexpr std::size_t kMaxTroubleText = 200;
+
+bool contains(const std::vector<std::string>& list, std::string_view text) {
+  return std::find(list.begin(), list.end(), text) != list.end();
 }
 
-// One line, "65534 <id in the outer namespace> 1": neither the host's ids nor a range.
-bool is_nested_map(std::string_view value) {
-  if (std::count(value.begin(), value.end(), '|') != 1) return false;
-  std::string words;
-  for (const char c : value) {
-    if (c == '|') break;
-    if (c != ' ' || (!words.empty() && words.back() != ' ')) words += c;
+// The answer alone: outside nothing is counted.
+bool answers_as(const Expectation& expected, const Observation& seen) {
+  if (!expected.hostile_syscall.empty()) return seen.hostile_syscall == expected.hostile_syscall;
+  if (!seen.answered) return false;
+  if (seen.sys_errno == 0) {
+    return expected.looks_right != nullptr && expected.looks_right(seen.value);
   }
-  while (!words.empty() && words.back() == ' ') words.pop_back();
-  const std::size_t last = words.rfind(' ');
-  return words.rfind("65534 ", 0) == 0 && last != std::string::npos && words.substr(last) == " 1";
+  return std::find(expected.errnos.begin(), expected.errnos.end(), seen.sys_errno) !=
+         expected.errnos.end();
 }
 
-constexpr Expectation hostile(std::string_view syscall) {
-  Expectation expected;
-  expected.hostile_syscall = syscall;
-  return expected;
+// The layer that the case is about is one that this host need not have, and has not.
+bool lacks_optional_layer(const AttackCase& attack, const Observation& inside) {
+  const auto layer = policy::layer_from_name(attack.layer);
+  return layer && !policy::layer_required(*layer) && contains(inside.lacking, attack.layer);
 }
-constexpr Expectation refused(int first, int second = 0, int third = 0) {
-  Expectation expected;
-  expected.errnos = {first, second, third};
-  return expected;
-}
-constexpr Expectation value(bool (*looks_right)(std::string_view), int or_errno = 0) {
-  Expectation expected;
-  expected.errnos = {or_errno};
-  expected.looks_right = looks_right;
-  return expected;
-}
-
-constexpr Control kAway = Control::kThrowAway;
-constexpr Control kPlain = Control::kPlain;
-constexpr Control kRoot = Control::kRoot;
-constexpr std::string_view kCore = "/proc/sys/kernel/core_pattern";
-
-// The table. name, layer, act, argument inside, argument of the control, expected, control, …
-constexpr AttackCase kCases[] = {
-    {"mount a tmpfs", "seccomp", "mount", "", "", hostile("mount"), kAway},
-    {"new mount API", "seccomp", "fsopen", "", "", hostile("fsopen"), kAway},
-    {"pivot_root", "seccomp", "pivot_root", "", "", hostile("pivot_root"), kAway},
-    {"unshare a user namespace", "seccomp", "unshare_user", "", "", hostile("unshare"), kAway},
-    {"clone a user namespace", "seccomp", "clone_namespace", "", "", hostile("clone"), kAway},
-    {"setns", "seccomp", "setns", "", "", hostile("setns"), kPlain},
-    {"clone3 answers ENOSYS", "seccomp", "clone3", "", "", refused(ENOSYS), kPlain, ENOSYS},
-    {"ptrace", "seccomp", "ptrace", "", "", hostile("ptrace"), kPlain},
-    {"process_vm_readv", "seccomp", "process_vm_readv", "", "", hostile("process_vm_readv"), kPlain,
-     ENOSYS},
-    {"keyctl", "seccomp", "keyctl", "", "", hostile("keyctl"), kPlain, ENOSYS},
-    {"bpf", "seccomp", "bpf", "", "", hostile("bpf"), kPlain, ENOSYS},
-    {"perf_event_open", "seccomp", "perf_event_open", "", "", hostile("perf_event_open"), kPlain,
-     ENOSYS},
-    {"userfaultfd", "seccomp", "userfaultfd", "", "", hostile("userfaultfd"), kPlain, ENOSYS},
-    {"open_by_handle_at", "seccomp", "open_by_handle_at", "", "", hostile("open_by_handle_at"),
-     kPlain, ENOSYS},
-    {"io_uring", "seccomp", "io_uring", "", "", refused(ENOSYS), kPlain, ENOSYS},
-    {"type into the terminal", "seccomp", "tiocsti", "", "", refused(ENOTTY, EPERM), kPlain},
-    {"the same with high bits", "seccomp", "tiocsti", "high", "high", refused(ENOTTY, EPERM),
-     kPlain},
-    {"netlink socket", "seccomp", "netlink", "", "", refused(EAFNOSUPPORT, EPERM), kPlain},
-    {"packet socket", "seccomp", "packet_socket", "", "", refused(EAFNOSUPPORT, EPERM), kAway,
-     EAFNOSUPPORT},
-    {"limits of pid 1", "uid_separation", "prlimit", "1", "0", refused(EPERM), kPlain},
-    {"a filter is on", "seccomp", "seccomp", "", "", value(is_two), kPlain, 0, true},
-    {"a host on the internet", "net_namespace", "connect", "192.0.2.1", "192.0.2.1",
-     refused(ENETUNREACH), kAway},
-    {"loopback services", "net_namespace", "connect", "127.0.0.1", "127.0.0.1",
-     refused(ENETUNREACH), kAway},
-    {"abstract sockets", "net_namespace", "abstract_socket", "@socket", "@socket",
-     refused(ECONNREFUSED), kPlain},
-    {"write to /etc", "rootfs", "write_file", "/etc/sbx-probe", "/etc/sbx-probe", refused(EROFS),
-     kAway},
-    {"files of the host", "rootfs", "open", "@canary", "@canary", refused(ENOENT), kPlain},
-    {"/sys", "rootfs", "directory", "/sys", "/sys", refused(ENOENT), kPlain},
-    {"devices of the host", "rootfs", "open", "/dev/kmsg", "/dev/kmsg", refused(ENOENT), kRoot,
-     ENOENT},
-    {"make a device", "capabilities", "mknod", "/tmp/sbx-probe-node", "@node", refused(EPERM),
-     kRoot, EPERM},
-    {"other processes in /proc", "proc", "processes", "", "", value(is_zero), kPlain},
-    {"pid 1 in /proc", "proc", "open", "/proc/1/stat", "/proc/1/stat", refused(ENOENT), kPlain},
-    {"core_pattern", "proc", "open_for_writing", kCore, kCore, refused(EROFS, EACCES, ENOENT),
-     kRoot},
-    {"no capability", "capabilities", "capabilities", "", "", value(is_zero), kAway},
-    {"chroot", "capabilities", "chroot", "", "", refused(EPERM), kAway},
-    {"sethostname", "capabilities", "sethostname", "", "", refused(EPERM), kAway},
-    {"become root", "user_namespace", "setuid", "", "", refused(EINVAL, EPERM), kAway},
-    {"no host id in uid_map", "user_namespace", "uid_map", "", "", value(is_nested_map), kPlain, 0,
-     true},
-    {"no_new_privs", "no_new_privs", "no_new_privs", "", "", value(is_one), kPlain, 0, true},
-    {"descriptors above 2", "-", "descriptors", "", "", value(is_zero), kPlain},
-    {"cgroup path", "cgroup_namespace", "cgroup", "", "", value(is_slash), kPlain, 0, true},
-    {"core limit is 1", "rlimits", "core_limit_value", "", "", value(is_one_one), kPlain, 0, true},
-    {"core limit to 0", "rlimits", "core_limit", "", "", refused(EPERM), kPlain},
-};
 
 }  // namespace
 
 std::span<const AttackCase> attack_cases() {
-  return kCases;
+  static const std::vector<AttackCase> all = [] {
+    std::vector<AttackCase> cases;
+    for (const auto table :
+         {system_call_cases(), view_cases(), network_cases(), setting_up_cases()}) {
+      cases.insert(cases.end(), table.begin(), table.end());
+    }
+    return cases;
+  }();
+  return all;
+}
+
+std::string_view attack_class_name(AttackClass attack_class) {
+  switch (attack_class) {
+    case AttackClass::kSystemCalls:
+      return "system calls";
+    case AttackClass::kViews:
+      return "views";
+    case AttackClass::kNetwork:
+      return "network";
+    case AttackClass::kSettingUp:
+      break;
+  }
+  return "setting up";
 }
 
 std::string_view case_state_name(CaseState state) {
@@ -144,23 +81,25 @@ std::string_view case_state_name(CaseState state) {
 
 Observation observe(const collect::Outcome& outcome) {
   Observation seen;
-  for (const collect::Denial& denial : outcome.denials) {
-    if (denial.tier != "hostile") seen.denied.push_back(denial.syscall);
-  }
-  if (outcome.status == collect::Status::kSecurity) {
-    for (const collect::Denial& denial : outcome.denials) {
-      if (denial.tier == "hostile") seen.hostile_syscall = denial.syscall;
-    }
-    return seen;
-  }
   if (outcome.ok()) {
-    std::vector<std::string> denied = std::move(seen.denied);
     seen = parse_probe_line(outcome.stdout_bytes);
-    seen.denied = std::move(denied);
-    return seen;
+  } else if (outcome.status != collect::Status::kSecurity) {
+    seen.trouble = fmt::format("status {}", collect::status_name(outcome.status));
+    if (outcome.error) {
+      seen.trouble += fmt::format(": {} (errno {}) {}", outcome.error->step,
+                                  outcome.error->sys_errno, outcome.error->detail);
+    }
   }
-  seen.trouble = fmt::format("status {}", collect::status_name(outcome.status));
-  if (outcome.error) seen.trouble += ": " + outcome.error->detail;
+  for (const collect::Denial& denial : outcome.denials) {
+    const bool hostile = denial.tier == "hostile";
+    if (!hostile) seen.denied.push_back(denial.syscall);
+    if (hostile && outcome.status == collect::Status::kSecurity) {
+      seen.hostile_syscall = denial.syscall;
+    }
+  }
+  for (const policy::LayerReport& layer : outcome.layers) {
+    if (layer.state != policy::LayerState::kHeld) seen.lacking.push_back(layer.name);
+  }
   return seen;
 }
 
@@ -170,7 +109,8 @@ Observation parse_probe_line(std::string_view line) {
   const bool whole = parsed.is_object() && parsed.contains("errno") && parsed.contains("value") &&
                      parsed["errno"].is_number_integer() && parsed["value"].is_string();
   if (!whole) {
-    seen.trouble = line.empty() ? "the probe said nothing" : std::string(line.substr(0, 200));
+    seen.trouble =
+        line.empty() ? "the probe said nothing" : std::string(line.substr(0, kMaxTroubleText));
     return seen;
   }
   seen.answered = true;
@@ -180,28 +120,26 @@ Observation parse_probe_line(std::string_view line) {
 }
 
 bool matches(const Expectation& expected, const Observation& seen) {
-  if (!expected.hostile_syscall.empty()) return seen.hostile_syscall == expected.hostile_syscall;
-  if (!seen.answered) return false;
-  if (seen.sys_errno == 0)
-    return expected.looks_right != nullptr && expected.looks_right(seen.value);
-  return std::find(expected.errnos.begin(), expected.errnos.end(), seen.sys_errno) !=
-         expected.errnos.end();
+  if (!answers_as(expected, seen)) return false;
+  return expected.counted_syscall.empty() || contains(seen.denied, expected.counted_syscall);
 }
 
 CaseState judge(const AttackCase& attack, const Observation& inside,
                 const std::optional<Observation>& control) {
+  const bool absent = control && control->answered && attack.absent_errno != 0 &&
+                      control->sys_errno == attack.absent_errno;
+  const bool same_as_absent = absent && inside.answered && inside.sys_errno == control->sys_errno;
+  if (same_as_absent || lacks_optional_layer(attack, inside)) return CaseState::kNotApplicable;
   if (!matches(attack.expected, inside)) return CaseState::kFail;
-  if (!control) return CaseState::kNotApplicable;
+  if (!control || absent) return CaseState::kNotApplicable;
   if (!control->answered) return CaseState::kControlFailed;
-  const bool absent = attack.absent_errno != 0 && control->sys_errno == attack.absent_errno;
-  if (absent) return CaseState::kNotApplicable;
-  if (!matches(attack.expected, *control)) return CaseState::kPass;
+  if (!answers_as(attack.expected, *control)) return CaseState::kPass;
   return attack.host_may_match ? CaseState::kNotApplicable : CaseState::kControlFailed;
 }
 
 std::string describe(const Observation& seen) {
   if (!seen.hostile_syscall.empty()) return "ended for " + seen.hostile_syscall;
-  if (!seen.answered) return seen.trouble;
+  if (!seen.answered) return escape_for_terminal(seen.trouble);
   if (seen.sys_errno != 0) {
     const char* const name = ::strerrorname_np(seen.sys_errno);
     return name == nullptr ? fmt::format("errno {}", seen.sys_errno) : std::string(name);

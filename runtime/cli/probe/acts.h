@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstring>
 
 namespace sbx::probe {
 
@@ -18,14 +19,39 @@ struct Act {
   void (*run)(const char* argument, Answer& answer);  // argument is never null
 };
 
-// Acts that try to do something (acts.cc) and acts that look (looks.cc); each table ends with a
-// null name.
+// System calls that are made as they are (calls.cc): with arguments that reach the kernel's own
+// check without effect, so that they can be tried outside too.
+struct Call {
+  const char* name;
+  long number;  // -1: this architecture does not have it
+  long arguments[6];
+  int filtered = -1;  // the argument that gets bits above the low 32 when the probe's has "high"
+  int target = -1;  // the argument that is a process: pid 1 when the probe's has "init", else none
+};
+extern const Call kCalls[];
+void make_call(const Call& call, const char* argument, Answer& answer);
+
+// Acts that try something (acts.cc, network.cc, execution.cc) and acts that look (looks.cc,
+// views.cc); each table ends with a null name.
 extern const Act kActs[];
+extern const Act kNetwork[];
+extern const Act kExecution[];
 extern const Act kLooks[];
+extern const Act kViews[];
+
+// Does the act of that name; false when there is none.
+bool perform(const char* name, const char* argument, Answer& answer);
+
+inline constexpr long kNoSuchPid = 0x3fffffff;  // above PID_MAX_LIMIT
+inline constexpr unsigned long kHighBits = 0x1'0000'0000UL;
 
 // Right after a call: `result` < 0 is a failure with errno.
 inline void note(Answer& answer, long result) {
   answer.error = result < 0 ? errno : 0;
+}
+
+inline bool asks_for(const char* argument, const char* word) {
+  return std::strstr(argument, word) != nullptr;
 }
 
 }  // namespace sbx::probe

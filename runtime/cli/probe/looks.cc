@@ -1,5 +1,4 @@
-// Acts that look: the value says what was seen.
-#include <dirent.h>
+// Acts that look at the process itself: the value says what was seen.
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/prctl.h>
@@ -9,7 +8,6 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
 #include "runtime/cli/probe/acts.h"
@@ -91,31 +89,6 @@ void look_core_limit(const char*, Answer& answer) {
                       static_cast<long long>(limit.rlim_max));
 }
 
-// How many processes /proc shows besides this one.
-void look_processes(const char*, Answer& answer) {
-  DIR* const directory = ::opendir("/proc");
-  if (directory == nullptr) return note(answer, -1);
-  int others = 0;
-  while (const dirent* const entry = ::readdir(directory)) {
-    const long pid = std::strtol(entry->d_name, nullptr, 10);
-    if (pid > 0 && pid != ::getpid()) ++others;
-  }
-  (void)::closedir(directory);
-  (void)std::snprintf(answer.value, sizeof answer.value, "%d", others);
-}
-
-// "empty" for a directory without entries.
-void look_directory(const char* argument, Answer& answer) {
-  DIR* const directory = ::opendir(argument);
-  if (directory == nullptr) return note(answer, -1);
-  int entries = 0;
-  while (const dirent* const entry = ::readdir(directory)) {
-    if (std::strcmp(entry->d_name, ".") != 0 && std::strcmp(entry->d_name, "..") != 0) ++entries;
-  }
-  (void)::closedir(directory);
-  (void)std::snprintf(answer.value, sizeof answer.value, "%s", entries == 0 ? "empty" : "entries");
-}
-
 }  // namespace
 
 const Act kLooks[] = {
@@ -126,8 +99,6 @@ const Act kLooks[] = {
     {"seccomp", look_seccomp},
     {"descriptors", look_descriptors},
     {"core_limit_value", look_core_limit},
-    {"processes", look_processes},
-    {"directory", look_directory},
     {nullptr, nullptr},
 };
 

@@ -44,7 +44,16 @@ TEST(SelftestCases, EveryCaseHasANameOfItsOwnAndAnExpectation) {
                 expected.errnos[0] != 0)
         << attack.name;
   }
-  EXPECT_GE(names.size(), 15U);
+  EXPECT_GE(names.size(), 120U);
+}
+
+TEST(SelftestCases, EveryClassHasCases) {
+  std::set<std::string_view> classes;
+  for (const AttackCase& attack : attack_cases()) {
+    classes.insert(attack_class_name(attack.attack_class));
+  }
+  EXPECT_EQ(classes,
+            (std::set<std::string_view>{"system calls", "views", "network", "setting up"}));
 }
 
 TEST(SelftestCases, EveryCaseIsOfALayerOrOfNone) {
@@ -64,6 +73,55 @@ TEST(SelftestCases, AnActAnsweredRightWithAWorkingControlPasses) {
   EXPECT_EQ(judge(find("mount a tmpfs"), ended_for("mount"), answered(0)), CaseState::kPass);
 }
 
+TEST(SelftestCases, ADenialThatIsNotCountedByNameFails) {
+  const AttackCase& attack = find("kcmp of init");
+  Observation inside = answered(EPERM);
+  EXPECT_EQ(judge(attack, inside, answered(0)), CaseState::kFail);
+  inside.denied = {"ptrace"};
+  EXPECT_EQ(judge(attack, inside, answered(0)), CaseState::kFail);
+  inside.denied = {"prctl", "kcmp"};
+  EXPECT_EQ(judge(attack, inside, answered(0)), CaseState::kPass);
+}
+
+// Outside nothing is counted: there the answer alone must differ.
+TEST(SelftestCases, AControlThatIsRefusedWithTheSameErrnoHasFailed) {
+  Observation inside = answered(EPERM);
+  inside.denied = {"kcmp"};
+  EXPECT_EQ(judge(find("kcmp of init"), inside, answered(EPERM)), CaseState::kControlFailed);
+}
+
+TEST(SelftestCases, ATimeOutAndASignalAreNoDenial) {
+  for (const collect::Status status :
+       {collect::Status::kTimeout, collect::Status::kSignal, collect::Status::kOom,
+        collect::Status::kSandboxError, collect::Status::kExit, collect::Status::kCancelled}) {
+    collect::Outcome outcome;
+    outcome.status = status;
+    outcome.stdout_bytes = R"({"probe": "x", "errno": 1, "value": ""})";
+    outcome.denials = {{"mount", "hostile", 1}, {"kcmp", "deny", 1}};
+    const Observation seen = observe(outcome);
+    EXPECT_FALSE(seen.answered);
+    EXPECT_EQ(seen.hostile_syscall, "");
+    EXPECT_EQ(judge(find("mount a tmpfs"), seen, answered(0)), CaseState::kFail);
+    EXPECT_EQ(judge(find("kcmp of init"), seen, answered(0)), CaseState::kFail);
+  }
+}
+
+TEST(SelftestCases, AProbeThatSaidNothingIsNoPass) {
+  collect::Outcome outcome;
+  outcome.status = collect::Status::kOk;
+  EXPECT_EQ(judge(find("write to /etc"), observe(outcome), answered(0)), CaseState::kFail);
+}
+
+TEST(SelftestCases, AnOptionalLayerThatThisRunLacksIsNotApplicable) {
+  Observation inside = answered(0, "86400 s");
+  EXPECT_EQ(judge(find("uptime"), inside, answered(0, "86400 s")), CaseState::kFail);
+  inside.lacking = {"time_namespace"};
+  EXPECT_EQ(judge(find("uptime"), inside, answered(0, "86400 s")), CaseState::kNotApplicable);
+  Observation written = answered(0);
+  written.lacking = {"rootfs"};
+  EXPECT_EQ(judge(find("write to /etc"), written, answered(0)), CaseState::kFail) << "required";
+}
+
 TEST(SelftestCases, EndingForAnotherCallFails) {
   EXPECT_EQ(judge(find("mount a tmpfs"), ended_for("clone"), answered(0)), CaseState::kFail);
 }
@@ -76,8 +134,14 @@ TEST(SelftestCases, AControlThatIsAnsweredAlikeHasFailed) {
 }
 
 TEST(SelftestCases, WhatTheHostDoesNotHaveIsNotApplicable) {
-  EXPECT_EQ(judge(find("io_uring"), answered(ENOSYS), answered(ENOSYS)), CaseState::kNotApplicable);
-  EXPECT_EQ(judge(find("make a device"), answered(EPERM), std::nullopt), CaseState::kNotApplicable);
+  EXPECT_EQ(judge(find("io_uring_setup"), answered(ENOSYS), answered(ENOSYS)),
+            CaseState::kNotApplicable);
+  EXPECT_EQ(judge(find("int 0x80"), answered(ENOSYS), answered(ENOSYS)), CaseState::kNotApplicable);
+  EXPECT_EQ(judge(find("int 0x80"), answered(0), answered(ENOSYS)), CaseState::kFail)
+      << "what the host does not have cannot succeed inside";
+  Observation counted = answered(EPERM);
+  counted.denied = {"mknodat"};
+  EXPECT_EQ(judge(find("make a device"), counted, std::nullopt), CaseState::kNotApplicable);
   EXPECT_EQ(judge(find("no_new_privs"), answered(0, "1"), answered(0, "1")),
             CaseState::kNotApplicable);
 }
