@@ -1,7 +1,6 @@
 #include "tests/adversarial/throw_away.h"
 
 #include <fcntl.h>
-#include <grp.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -12,32 +11,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
+#include <cerrno>
+
 #include "runtime/base/sys.h"
 #include "runtime/cgroup/driver.h"
+#include "runtime/cli/selftest_control.h"
 
 namespace sbx::test {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr uid_t kNobodysId = 60452;
 constexpr std::size_t kMaxOutput = 1 << 20;
-
-bool become_nobody() {
-  if (::geteuid() != 0) return true;
-  return ::setgroups(0, nullptr) == 0 && ::setresgid(kNobodysId, kNobodysId, kNobodysId) == 0 &&
-         ::setresuid(kNobodysId, kNobodysId, kNobodysId) == 0 && ::prctl(PR_SET_DUMPABLE, 1) == 0;
-}
-
-bool enter_namespaces() {
-  const std::string uid = "0 " + std::to_string(::geteuid()) + " 1";
-  const std::string gid = "0 " + std::to_string(::getegid()) + " 1";
-  constexpr int kNew =
-      CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS;
-  return ::unshare(kNew) == 0 && sys::write_file("/proc/self/setgroups", "deny").has_value() &&
-         sys::write_file("/proc/self/uid_map", uid).has_value() &&
-         sys::write_file("/proc/self/gid_map", gid).has_value();
-}
+constexpr std::uint8_t kOneByte[] = {0};
 
 // v2: the leaf's cgroup.procs; v1: the groups' tasks files.
 bool join_group(const cgroup::CgroupRun& group) {
@@ -80,20 +67,36 @@ bool join_group(const cgroup::CgroupRun& group) {
   ::_exit(WEXITSTATUS(status));
 }
 
-[[noreturn]] void run_child(const cgroup::CgroupRun& group, int trouble, int program, int output,
+// The descriptors that the child uses: where its program is, where that writes, where it says what
+// went wrong, and where its pidfd is handed over.
+struct ChildEnds {
+  int program = -1, output = -1, trouble = -1, handle = -1;
+};
+
+[[noreturn]] void run_child(const cgroup::CgroupRun& group, const ChildEnds& ends,
                             const std::vector<std::string>& words) {
+  const int trouble = ends.trouble;
   const UniqueFd null(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (::dup2(null.get(), 0) < 0 || ::dup2(output, 1) < 0 || ::dup2(output, 2) < 0) {
+  if (::dup2(null.get(), 0) < 0 || ::dup2(ends.output, 1) < 0 || ::dup2(ends.output, 2) < 0) {
     give_up(trouble, "dup2");
   }
+  // A process group of its own: what it signals as a group is not us.
+  if (::setsid() < 0) give_up(trouble, "setsid");
   (void)::signal(SIGPIPE, SIG_DFL);
   if (!join_group(group)) give_up(trouble, "join the group");
-  if (!become_nobody()) give_up(trouble, "become nobody");
-  (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);  // a change of uid clears it
-  if (!enter_namespaces()) give_up(trouble, "enter namespaces");
+  if (const auto act = cli::enter_throw_away(); !act.ok()) {
+    give_up(trouble, act.failed_step.c_str());
+  }
+  (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (::unshare(CLONE_NEWPID) != 0) give_up(trouble, "new pid namespace");
   const pid_t pid = ::fork();
   if (pid < 0) give_up(trouble, "fork");
-  if (pid == 0) become_program(trouble, program, words);
+  if (pid == 0) become_program(trouble, ends.program, words);
+  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd || !sys::send_packet(ends.handle, kOneByte, std::array{pidfd.get()})) {
+    (void)::kill(pid, SIGKILL);
+    give_up(trouble, "hand over a pidfd");
+  }
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }
@@ -111,6 +114,14 @@ bool read_until(int fd, Clock::time_point deadline, std::string& text) {
     if (got <= 0) return true;
     if (text.size() < kMaxOutput) text.append(buffer, static_cast<std::size_t>(got));
   }
+}
+
+// None when the child did not get so far.
+UniqueFd received_pidfd(int handle) {
+  std::uint8_t byte[1];
+  auto packet = sys::receive_packet(handle, byte);
+  if (!packet || !*packet || (*packet)->fds.empty()) return UniqueFd();
+  return std::move((*packet)->fds[0]);
 }
 
 Error not_run(std::string why) {
@@ -137,20 +148,27 @@ Result<ThrownAway> run_thrown_away(const OwnGround& ground, const std::string& p
   SBX_ASSIGN(const UniqueFd executable, sys::open(program, O_RDONLY));
   SBX_ASSIGN(auto output, sys::pipe());
   SBX_ASSIGN(auto trouble, sys::pipe());
+  SBX_ASSIGN(auto handle, sys::seqpacket_pair());
   std::vector<std::string> words = arguments;
   words.insert(words.begin(), program);
   const auto deadline = Clock::now() + limits.patience;
   const pid_t pid = ::fork();
   if (pid < 0) return sys_error("fork");
   if (pid == 0) {
-    run_child(*group, trouble.second.get(), executable.get(), output.second.get(), words);
+    run_child(*group,
+              {executable.get(), output.second.get(), trouble.second.get(), handle.second.get()},
+              words);
   }
   output.second.reset();
   trouble.second.reset();
+  handle.second.reset();
+  const UniqueFd program_pidfd = received_pidfd(handle.first.get());
   ThrownAway ended;
   std::string why;
   ended.timed_out = !read_until(output.first.get(), deadline, ended.out);
-  if (ended.timed_out) (void)::kill(pid, SIGKILL);
+  if (ended.timed_out && program_pidfd) {
+    SBX_TRY(sys::pidfd_signal(program_pidfd.get(), SIGKILL));
+  }
   (void)read_until(trouble.first.get(), Clock::now() + std::chrono::seconds(5), why);
   while (::waitpid(pid, &ended.status, 0) < 0 && errno == EINTR) {
   }

@@ -38,12 +38,30 @@ Word attach_open_rootfs(Context& context) {
   return sys(__NR_move_mount, tree, "", kAtFdcwd, path, MOVE_MOUNT_F_EMPTY_PATH);
 }
 
-// The host's own /dev.
-Word bind_host_devices(Context& context) {
+Word bind_host_node(Context& context, const char* source, const char* target) {
+  const int made = static_cast<int>(
+      open_beneath(context.root, target, kOpenCreate | kOpenExclusive | kOpenReadOnly, 0666));
+  if (made < 0) return made;
+  close_fd(made);
+  const int node = static_cast<int>(clone_mount(kAtFdcwd, source, false));
+  if (node < 0) return node == -ENOENT ? 0 : node;  // this host does not have it
+  const int place = static_cast<int>(open_beneath(context.root, target, kOpenPath, 0));
+  const Word result = place < 0 ? place : attach_mount(node, place);
+  if (place >= 0) close_fd(place);
+  close_fd(node);
+  return result;
+}
+
+// The host's own /dev too, below /dev/host, and two of its nodes under their own names.
+Word make_devices_and_the_hosts(Context& context) {
+  Word result = make_devices(context);
+  if (result == 0) result = sys(__NR_mkdirat, context.root, "dev/host", 0755);
   const int dev = static_cast<int>(clone_mount(kAtFdcwd, "/dev", true));
   if (dev < 0) return dev;
-  const Word result = attach_beneath_root(context, dev, "dev");
+  if (result == 0) result = attach_beneath_root(context, dev, "dev/host");
   close_fd(dev);
+  if (result == 0) result = bind_host_node(context, "/dev/kmsg", "dev/kmsg");
+  if (result == 0) result = bind_host_node(context, "/dev/ptmx", "dev/ptmx");
   return result;
 }
 
@@ -96,7 +114,7 @@ constexpr StepEntry kWeakened[] = {
     {Step::kSession, leave_out},
     {Step::kNotDumpable, leave_out},
     {Step::kRootfs, attach_open_rootfs},
-    {Step::kDevices, bind_host_devices},
+    {Step::kDevices, make_devices_and_the_hosts},
     {Step::kProc, mount_open_proc},
     {Step::kPivot, pivot_keeping_old_root},
     {Step::kReadOnlyProc, keep_proc_writable},
