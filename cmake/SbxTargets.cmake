@@ -8,6 +8,8 @@ target_compile_options(sbx_flags INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Werror
   # GCC 12 sees overlaps and overruns in std::string's operator+ that are not there (PR105651, PR105329).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>
+  # clang 19 warns of what libstdc++ 12's own stable_sort uses.
+  $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
   -fstack-protector-strong -fno-omit-frame-pointer
   $<$<CONFIG:Release>:-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2>)
 target_compile_definitions(sbx_flags INTERFACE _GNU_SOURCE)
@@ -15,6 +17,10 @@ target_link_options(sbx_flags INTERFACE -Wl,-z,relro,-z,now)
 if(SBX_SANITIZE)
   target_compile_options(sbx_flags INTERFACE -fsanitize=${SBX_SANITIZE} -fno-sanitize-recover=all)
   target_link_options(sbx_flags INTERFACE -fsanitize=${SBX_SANITIZE})
+endif()
+if(SBX_FUZZ)
+  # Coverage in all that an entry calls; the entries alone link libFuzzer (tests/fuzz/CMakeLists.txt).
+  target_compile_options(sbx_flags INTERFACE -fsanitize=fuzzer-no-link)
 endif()
 
 # The standard headers that nearly every file includes, compiled once. Only a build-time saving: each

@@ -1,7 +1,4 @@
-// Fuzz entry: names and packets as a hostile tree may hold them. With clang:
-//   -fsanitize=fuzzer,address and corpus/collector_names. The unit tests replay the corpus.
-#include <cstdint>
-#include <cstdlib>
+// Names and packets as a hostile tree may hold them: shown safely, and turned back exactly.
 #include <span>
 #include <string_view>
 
@@ -10,13 +7,12 @@
 #include "runtime/collect/names.h"
 #include "runtime/collect/normalize.h"
 #include "runtime/collect/wire.h"
+#include "tests/fuzz/entry.h"
 #include "tests/support/rendered_path.h"
 
 namespace {
 
-void require(bool holds) {
-  if (!holds) std::abort();
-}
+using sbx::fuzz::require;
 
 bool has_control(std::string_view text) {
   for (std::size_t i = 0; i < text.size();) {
@@ -35,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace sbx::collect;
   using sbx::test::is_utf8;
   using sbx::test::unrender_path;
-  const std::string_view raw(reinterpret_cast<const char*>(data), size);
+  const std::string_view raw = sbx::fuzz::as_text(data, size);
   const std::string shown = render_path(raw);
   require(is_utf8(shown));
   require(unrender_path(shown) == raw);

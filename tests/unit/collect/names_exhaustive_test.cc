@@ -1,13 +1,11 @@
-// The fuzz entry over its corpus, over each prefix of each input, and over all pairs of bytes.
+// The fuzz entry over all pairs of bytes; tests/fuzz replays its corpus.
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdint>
-#include <filesystem>
+#include <string_view>
 
-#include "runtime/base/sys.h"
-
-extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);
+#include "tests/fuzz/entry.h"
 
 namespace sbx::collect {
 namespace {
@@ -15,17 +13,6 @@ namespace {
 void run(std::string_view bytes) {
   const auto* data = reinterpret_cast<const std::uint8_t*>(bytes.data());
   EXPECT_EQ(LLVMFuzzerTestOneInput(data, bytes.size()), 0);
-}
-
-TEST(CollectorNamesFuzz, HoldsOnTheCorpusAndItsPrefixes) {
-  int inputs = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(SBX_CORPUS)) {
-    auto bytes = sys::read_file(entry.path(), 1U << 16);
-    ASSERT_TRUE(bytes);
-    for (std::size_t i = 0; i <= bytes->size(); ++i) run(std::string_view(*bytes).substr(0, i));
-    ++inputs;
-  }
-  EXPECT_GE(inputs, 8);
 }
 
 TEST(CollectorNamesFuzz, HoldsOnAllPairsOfBytesAfterALeadByte) {
