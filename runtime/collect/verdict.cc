@@ -44,6 +44,14 @@ std::string describe_init(const Ending& ending) {
   return fmt::format("init exited with {}", WEXITSTATUS(status));
 }
 
+// Of an ending, wait(2) uses this many; the macros look at no others, and would take 0x10000 for an
+// exit with 0.
+constexpr int kWaitStatusBits = 0xffff;
+
+Verdict unknown_status(int status) {
+  return sandbox_error("init", fmt::format("unknown wait status {:#x}", status));
+}
+
 // Nothing of ours ended the run: the payload's own wait status speaks, if there is one.
 Verdict judge_payload(const Ending& ending) {
   if (!ending.exec_reached) {
@@ -54,13 +62,12 @@ Verdict judge_payload(const Ending& ending) {
     return sandbox_error("init", "the program's end was not reported: " + describe_init(ending));
   }
   const int status = *ending.payload_wait_status;
+  if ((status & ~kWaitStatusBits) != 0) return unknown_status(status);
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
     return {.status = Status::kSignal, .exit_code = 128 + signal, .signal = signal};
   }
-  if (!WIFEXITED(status)) {
-    return sandbox_error("init", fmt::format("unknown wait status {:#x}", status));
-  }
+  if (!WIFEXITED(status)) return unknown_status(status);
   const int code = WEXITSTATUS(status);
   return {.status = code == 0 ? Status::kOk : Status::kExit, .exit_code = code};
 }

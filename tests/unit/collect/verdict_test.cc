@@ -55,6 +55,12 @@ TEST(Verdict, AnEndingWithoutEvidenceIsASandboxError) {
   expect(Ending{}, Status::kSandboxError, -1, {});
 }
 
+TEST(Verdict, AWaitStatusThatTheKernelDoesNotGiveIsNoSuccess) {
+  for (const int status : {0x10000, 0x1'0000 | exited(1), 0x137f, 0xffff, ~0xffff}) {
+    expect(ended(status), Status::kSandboxError, -1, {});
+  }
+}
+
 TEST(Verdict, ExitZeroIsOkAndAnyOtherCodeIsTheProgramsOwn) {
   expect(ended(exited(0)), Status::kOk, 0, {});
   expect(ended(exited(1)), Status::kExit, 1, {});
