@@ -22,9 +22,24 @@ Result<std::vector<std::string>> required_list(std::string_view origin, const To
   return string_list(origin, *value);
 }
 
+// regcomp(3) copies what is repeated, and what is in the copies again: a line of them takes
+// gigabytes.
+constexpr std::size_t kMaxPatternBytes = 256;
+constexpr std::ptrdiff_t kMaxPatternRepetitions = 8;
+
+const char* pattern_trouble(const std::string& pattern) {
+  if (pattern.size() > kMaxPatternBytes) return "is longer than 256 bytes";
+  if (pattern.find('{') != std::string::npos) return "must not use { }";
+  const auto repetitions = std::count(pattern.begin(), pattern.end(), '+');
+  return repetitions > kMaxPatternRepetitions ? "has more than 8 times +" : nullptr;
+}
+
 Result<std::string> read_pattern(std::string_view origin, const TomlValue& root,
                                  std::string_view key, std::size_t groups) {
   SBX_ASSIGN(const std::string pattern, required_string(origin, root, key));
+  if (const char* const trouble = pattern_trouble(pattern); trouble != nullptr) {
+    return toml_error(origin, *root.find(key), trouble);
+  }
   regex_t compiled;
   const int rc = ::regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NEWLINE);
   if (rc != 0) {

@@ -173,6 +173,12 @@ TEST(LanguageFile, MistakesNameFileLineAndKey) {
             "l:7: key 'missing_module_pattern': Unmatched ( or \\(");
   EXPECT_EQ(error_of(parse_language(with("([^']+)", "[^']+"), "l")),
             "l:7: key 'missing_module_pattern': must have a group");
+  EXPECT_EQ(error_of(parse_language(with("([^']+)", "([^']{9})"), "l")),
+            "l:7: key 'missing_module_pattern': must not use { }");
+  EXPECT_EQ(error_of(parse_language(with("([^']+)", "([^']+++++++++)"), "l")),
+            "l:7: key 'missing_module_pattern': has more than 8 times +");
+  EXPECT_EQ(error_of(parse_language(with("near", std::string(257, 'x')), "l")),
+            "l:8: key 'syntax_error_pattern': is longer than 256 bytes");
   EXPECT_EQ(error_of(parse_language(std::string(kLanguage) + "[env]\nA = 1\n", "l")),
             "l:10: key 'env.A': must be a string, not an integer");
 }
