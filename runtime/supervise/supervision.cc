@@ -217,6 +217,8 @@ void Supervision::take_failed_step(const plan::Record& record) {
 void Supervision::take_information(const plan::Record& record) {
   switch (record.step) {
     case plan::Step::kFactStorage: {
+      // Init says each once; more would be a lie, and without an end.
+      if (ending_.storage.size() > options_.plan->tmpfs.size()) return;
       const bool shm = record.nr >= options_.plan->tmpfs.size();
       const plan::TmpfsMount& mount = shm ? options_.plan->shm : options_.plan->tmpfs[record.nr];
       ending_.storage.push_back(
@@ -232,6 +234,7 @@ void Supervision::take_information(const plan::Record& record) {
     default:
       break;
   }
+  if (ending_.layer_failures.size() >= static_cast<std::size_t>(plan::Step::kCount)) return;
   if (const auto layer = policy::layer_from_name(plan::step_layer(record.step))) {
     ending_.layer_failures.push_back({*layer, plan::step_name(record.step), record.error});
   }
