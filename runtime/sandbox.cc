@@ -146,13 +146,13 @@ Result<std::unique_ptr<Run>> Sandbox::start(const plan::Request& request, RunHoo
   return run;
 }
 
-Result<std::unique_ptr<Run>> Sandbox::start(const policy::Policy& policy,
-                                            const plan::Request& request, RunHooks hooks) {
+Result<std::unique_ptr<Run>> Sandbox::start(const policy::Policy& policy, plan::Request request,
+                                            RunHooks hooks) {
   SBX_TRY(policy::check_ceilings(policy.limits, state_->config, state_->host.memory,
                                  state_->host.cpus));
   SBX_ASSIGN(state_->host.image, plan::find_image(state_->host.image.name, state_->config));
   SBX_ASSIGN(std::unique_ptr<Run> run,
-             RunInFlight::start(state_->environment(policy), request, std::move(hooks)));
+             RunInFlight::start(state_->environment(policy), std::move(request), std::move(hooks)));
   return run;
 }
 
@@ -168,22 +168,32 @@ Result<Sandbox::Swept> Sandbox::sweep() {
   return state_->sweep();
 }
 
+Result<SessionId> Sandbox::lease_session_id(std::uint32_t wanted) const {
+  SBX_ASSIGN(spawn::IdLease lease,
+             spawn::lease_session_id(*state_->directory, state_->host.id_count, wanted));
+  return SessionId{lease.index, std::move(lease.lock)};
+}
+
 pid_t Sandbox::spawner_pid() const {
   return state_->spawner->pid();
 }
 
 Result<collect::Outcome> Sandbox::run(const plan::Request& request, RunHooks hooks) {
   SBX_ASSIGN(const std::unique_ptr<Run> run, start(request, std::move(hooks)));
-  while (!run->done()) {
-    std::vector<pollfd> fds = run->interest();
-    const int ready = ::poll(fds.data(), fds.size(), poll_timeout(run->next_deadline()));
+  return finish(*run);
+}
+
+Result<collect::Outcome> Sandbox::finish(Run& run) {
+  while (!run.done()) {
+    std::vector<pollfd> fds = run.interest();
+    const int ready = ::poll(fds.data(), fds.size(), poll_timeout(run.next_deadline()));
     if (ready < 0 && errno != EINTR) return sys_error("poll");
     if (ready < 0) {
       for (pollfd& entry : fds) entry.revents = 0;
     }
-    run->step(fds);
+    run.step(fds);
   }
-  return run->take_outcome();
+  return run.take_outcome();
 }
 
 }  // namespace sbx

@@ -80,6 +80,12 @@ class Run {
   [[nodiscard]] virtual const std::string& id() const = 0;
 };
 
+// A session's index in the id range, held as long as this lives.
+struct SessionId {
+  std::uint32_t index = 0;
+  UniqueFd lock;
+};
+
 class Sandbox {
  public:
   // kHost when the host lacks what the policy requires, with the fix; kInvalid for a bad option.
@@ -91,13 +97,15 @@ class Sandbox {
   // Blocking. An error means that nothing was run: kInvalid (the request), kHost (the machine).
   // Once a run began, its Outcome says all, machinery failures included (status sandbox_error).
   [[nodiscard]] Result<collect::Outcome> run(const plan::Request& request, RunHooks hooks = {});
-  // The same, driven by the caller's loop.
+  // Drives a run to its end. Blocking.
+  [[nodiscard]] static Result<collect::Outcome> finish(Run& run);
+  // A run that is driven by the caller's loop.
   [[nodiscard]] Result<std::unique_ptr<Run>> start(const plan::Request& request,
                                                    RunHooks hooks = {});
   // With a policy of its own, held to the same ceilings, on the image as it is now. For services:
   // leftovers are not looked for here (sweep()).
   [[nodiscard]] Result<std::unique_ptr<Run>> start(const policy::Policy& policy,
-                                                   const plan::Request& request, RunHooks hooks);
+                                                   plan::Request request, RunHooks hooks);
   // What start() would refuse as kInvalid or kHost is refused here; else the layers as planned.
   [[nodiscard]] Result<std::vector<policy::LayerReport>> check(const policy::Policy& policy,
                                                                const plan::Request& request) const;
@@ -109,6 +117,10 @@ class Sandbox {
     std::vector<std::string> runs;  // ids of the records that were removed
   };
   [[nodiscard]] Result<Swept> sweep();
+
+  // For a session: `wanted` when it is free, else another index of the upper half of the id range. 0
+  // where there is one id. kHost when there is none left. From any thread.
+  [[nodiscard]] Result<SessionId> lease_session_id(std::uint32_t wanted) const;
 
   // A child of this process. Without it no run can be started any more.
   [[nodiscard]] pid_t spawner_pid() const;

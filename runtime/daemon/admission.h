@@ -1,0 +1,114 @@
+// Admission: which requests run now, which wait, which are refused. Stage: daemon. No I/O.
+//
+// A request is a Ticket: it waits in its peer's queue, then holds one of `max_running` places and
+// its share of the memory budget, until it is destroyed. Turns go round the peers (by uid), one
+// request each, so that a peer with a long queue delays the others by one run at most. A request
+// that is too big for the memory that is free now is passed over, but only so many times: then
+// everybody waits until it fits.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string_view>
+#include <variant>
+
+namespace sbx::daemon {
+
+struct AdmissionLimits {
+  std::uint32_t max_running = 64;
+  std::uint32_t max_queued = 256;
+  std::uint32_t max_queued_per_peer = 128;
+  std::uint64_t memory_budget = 0;  // bytes
+};
+
+// Why a request cannot run, or cannot even wait. The name of the config's key.
+enum class Budget { kRunning, kMemory, kQueued, kQueuedPerPeer };
+[[nodiscard]] std::string_view budget_name(Budget budget);
+
+struct Refusal {
+  Budget budget{};
+  std::chrono::seconds retry_after{1};  // an estimate from how long runs took lately
+};
+
+class Admission {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  class Ticket {
+   public:
+    Ticket(const Ticket&) = delete;
+    Ticket& operator=(const Ticket&) = delete;
+    ~Ticket();  // leaves the queue, or gives place and memory back
+    [[nodiscard]] bool admitted() const { return admitted_; }
+    // The run is over: gives its place back, and all memory but `bytes` (no more than it has),
+    // which an answer under way still holds.
+    void keep_only(std::uint64_t bytes);
+
+   private:
+    friend class Admission;
+    Ticket(Admission& admission, uid_t peer, std::uint64_t memory, std::function<void()> on_turn)
+        : admission_(admission), peer_(peer), memory_(memory), on_turn_(std::move(on_turn)) {}
+
+    Admission& admission_;
+    uid_t peer_;
+    std::uint64_t memory_;
+    std::function<void()> on_turn_;
+    bool admitted_ = false;
+    bool running_ = false;
+    std::uint32_t passed_over_ = 0;
+    Clock::time_point since_{};  // admitted
+  };
+
+  explicit Admission(AdmissionLimits limits, std::function<Clock::time_point()> now = Clock::now)
+      : limits_(limits), now_(std::move(now)) {}
+  Admission(const Admission&) = delete;
+  Admission& operator=(const Admission&) = delete;
+
+  // `on_turn` is called once, later, when the ticket gets admitted; not when it is at once. It must
+  // not destroy tickets. The Admission outlives its tickets.
+  [[nodiscard]] std::variant<std::unique_ptr<Ticket>, Refusal> enter(uid_t peer,
+                                                                     std::uint64_t memory,
+                                                                     std::function<void()> on_turn);
+  // What a ticket that waits is waiting for, as a refusal of those that gave up.
+  [[nodiscard]] Refusal refusal(const Ticket& waiting) const;
+
+  [[nodiscard]] std::uint32_t running() const { return running_; }
+  [[nodiscard]] std::uint32_t queued() const { return queued_; }
+  [[nodiscard]] std::uint64_t reserved() const { return reserved_; }
+  [[nodiscard]] const AdmissionLimits& limits() const { return limits_; }
+
+ private:
+  struct Peer {
+    uid_t uid;
+    std::deque<Ticket*> waiting;
+  };
+
+  [[nodiscard]] bool fits(const Ticket& ticket) const {
+    return ticket.memory_ <= limits_.memory_budget - reserved_;
+  }
+  void enqueue(Ticket& ticket);
+  void leave(Ticket& ticket);
+  void end_run(Ticket& ticket);
+  void dequeue(Ticket& ticket);
+  void admit_those_that_fit();
+  [[nodiscard]] Ticket* next();
+  void admit(Ticket& ticket);
+  [[nodiscard]] std::chrono::seconds estimate() const;
+
+  AdmissionLimits limits_;
+  std::function<Clock::time_point()> now_;
+  std::list<Peer> turns_;  // those who wait; the front's turn is next
+  std::uint32_t running_ = 0;
+  std::uint32_t queued_ = 0;
+  std::uint64_t reserved_ = 0;
+  double mean_seconds_ = 1;  // of a run, lately
+};
+
+}  // namespace sbx::daemon

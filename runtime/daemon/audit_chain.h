@@ -1,0 +1,64 @@
+// The audit file's format: a chain of JSON lines, and the check of it. Stage: daemon. Pure.
+//
+//   {"seq":7,"prev":"<64 hex>","time":"…","event":"run","run":"…",…}
+//
+// `prev` is the SHA-256 of the line before, without its end (64 zeros in the first), so an edit, a
+// removal, an insertion or a change of order breaks the chain at that place. The last line has no
+// successor: the file `<audit>.head` holds its number and hash.
+//
+// A line that was cut short by the death of sbxd stays as it is. The next start ends it and appends
+// a marker (event "torn") that names its hash, and goes on behind the last whole line. Lines that
+// the head knows and the file lacks (a power failure, or somebody) are noted by the event "gap".
+#pragma once
+
+#include <cstdint>
+#include <iosfwd>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace sbx::daemon {
+
+// One whole line's place in the chain.
+struct AuditLink {
+  std::uint64_t seq = 0;
+  std::string hash;  // of the line
+};
+inline constexpr std::string_view kNoHash =
+    "0000000000000000000000000000000000000000000000000000000000000000";
+
+// The line, without its end, that follows `last`; `members` are JSON members without braces.
+[[nodiscard]] std::string audit_line(const std::optional<AuditLink>& last, std::string_view time,
+                                     std::string_view members);
+// nullopt when the text is not a whole line of this format.
+struct AuditPlace {
+  std::uint64_t seq = 0;
+  std::string_view prev;
+};
+[[nodiscard]] std::optional<AuditPlace> parse_audit_line(std::string_view line);
+[[nodiscard]] AuditLink link_of(std::uint64_t seq, std::string_view line);
+
+// The members of the marker behind a torn line.
+[[nodiscard]] std::string torn_marker(std::string_view torn);
+// The members of the marker where the head is ahead of the file.
+[[nodiscard]] std::string gap_marker(const AuditLink& head);
+
+// The head file's text: fixed length, so that it is replaced by one write.
+[[nodiscard]] std::string head_text(const AuditLink& last);
+[[nodiscard]] std::optional<AuditLink> parse_head(std::string_view text);
+
+// What a check found. `problems` empty: nothing was edited, removed or reordered.
+struct AuditReport {
+  std::uint64_t lines = 0;
+  std::vector<std::string> notes;     // torn lines, each said
+  std::vector<std::string> problems;  // each with its line number
+};
+// `head`: of the file; nullopt when there is none. Read it before the file, so that lines appended
+// meanwhile are behind it.
+[[nodiscard]] AuditReport verify_audit(std::istream& file, const std::optional<AuditLink>& head);
+
+// Longer is no line of ours.
+inline constexpr std::size_t kMaxAuditLine = 64 * 1024;
+
+}  // namespace sbx::daemon

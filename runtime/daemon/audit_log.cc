@@ -1,0 +1,148 @@
+#include "runtime/daemon/audit_log.h"
+
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "runtime/base/log.h"
+#include "runtime/base/sys.h"
+
+namespace sbx::daemon {
+namespace {
+
+// The last line and a torn one behind it fit, as the daemon writes none that is longer.
+constexpr std::size_t kTail = 2 * kMaxAuditLine + 2;
+constexpr std::size_t kMaxPending = 16 * kMaxAuditLine;
+
+std::string now_text() {
+  timespec now{};
+  (void)::clock_gettime(CLOCK_REALTIME, &now);  // fails for a bad clock only
+  return log::utc_time(std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000);
+}
+
+// Only this daemon writes it: no link, nobody else's file.
+Result<UniqueFd> open_own(const std::string& path, int flags) {
+  SBX_ASSIGN(UniqueFd fd, sys::open(path, flags | O_CREAT | O_NOFOLLOW | O_NOCTTY, 0600));
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return sys_error("fstat", path);
+  if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid()) {
+    return host_lacks("open", 0, path + " is not a file of this user", "move it away");
+  }
+  return fd;
+}
+
+Result<std::string> read_tail(int fd) {
+  struct stat info{};
+  if (::fstat(fd, &info) != 0) return sys_error("fstat", "audit");
+  const auto size = static_cast<std::size_t>(info.st_size);
+  std::string tail(std::min(size, kTail), '\0');
+  const std::size_t start = size - tail.size();
+  std::size_t done = 0;
+  while (done < tail.size()) {
+    const ssize_t got =
+        ::pread(fd, tail.data() + done, tail.size() - done, static_cast<off_t>(start + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return sys_error("pread", "audit");
+    done += static_cast<std::size_t>(got);
+  }
+  return tail;
+}
+
+// The last whole line of `tail`, and what is behind it.
+struct LastLine {
+  std::string_view line;  // empty: none
+  std::string_view torn;
+};
+LastLine find_last(std::string_view tail) {
+  const std::string_view open = tail.substr(tail.rfind('\n') + 1);  // npos + 1 is 0
+  if (parse_audit_line(open)) return {open, {}};
+  std::string_view rest = tail;
+  while (true) {
+    const std::size_t end = rest.rfind('\n');
+    if (end == std::string_view::npos) return {{}, tail};
+    const std::size_t before = rest.substr(0, end).rfind('\n');
+    const std::size_t start = before == std::string_view::npos ? 0 : before + 1;
+    const std::string_view line = rest.substr(start, end - start);
+    if (parse_audit_line(line)) return {line, tail.substr(end + 1)};
+    if (start == 0) return {{}, tail};
+    rest = rest.substr(0, start);
+  }
+}
+
+}  // namespace
+
+Result<AuditLog> AuditLog::open(const std::string& directory) {
+  if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
+    return host_lacks("mkdir", errno, directory, "make the state directory writable");
+  }
+  AuditLog log;
+  const std::string path = directory + "/audit.jsonl";
+  SBX_ASSIGN(log.file_, open_own(path, O_RDWR | O_APPEND));
+  // Two writers would break the chain.
+  if (::flock(log.file_.get(), LOCK_EX | LOCK_NB) != 0) {
+    return host_lacks("flock", errno, path + " is in use by another sbxd",
+                      "stop that one, or give this one a --state-dir of its own");
+  }
+  SBX_ASSIGN(log.head_, open_own(path + ".head", O_RDWR));
+  SBX_TRY(log.recover());
+  return log;
+}
+
+Result<void> AuditLog::recover() {
+  SBX_ASSIGN(const std::string tail, read_tail(file_.get()));
+  const LastLine end = find_last(tail);
+  if (!end.line.empty()) last_ = link_of(parse_audit_line(end.line)->seq, end.line);
+  std::string_view torn = end.torn;
+  if (!tail.empty() && tail.back() != '\n') {
+    SBX_TRY(sys::write_all(file_.get(), "\n"));
+  } else if (!torn.empty()) {
+    torn.remove_suffix(1);
+  }
+  SBX_ASSIGN(const std::string text, sys::read_all(head_.get(), 4096));
+  const auto head = parse_head(text);
+  if (!torn.empty()) {
+    found_ = fmt::format("{} bytes of a line that was cut short", torn.size());
+    SBX_TRY(append(torn_marker(torn)));
+  }
+  const std::uint64_t known = last_ ? last_->seq : 0;
+  if (head && head->seq > known) {
+    found_ = fmt::format("lines up to {} are missing; the file ends at {}", head->seq, known);
+    SBX_TRY(append(gap_marker(*head)));
+  }
+  return {};
+}
+
+Result<void> AuditLog::append(std::string_view members) {
+  const std::string line = audit_line(last_, now_text(), members);
+  if (pending_.size() + line.size() > kMaxPending) {
+    return host_lacks("write", ENOSPC, "the audit file, and too many lines wait for it",
+                      "make room on its disk");
+  }
+  last_ = link_of(last_ ? last_->seq + 1 : 1, line);
+  pending_ += line;
+  pending_ += '\n';
+  return retry();
+}
+
+Result<void> AuditLog::retry() {
+  while (!pending_.empty()) {
+    const ssize_t put = ::write(file_.get(), pending_.data(), pending_.size());
+    if (put < 0 && errno == EINTR) continue;
+    if (put < 0) return sys_error("write", "audit.jsonl");
+    pending_.erase(0, static_cast<std::size_t>(put));
+    unsynced_ = true;
+  }
+  if (!last_) return {};
+  const std::string text = head_text(*last_);
+  if (::pwrite(head_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    return sys_error("pwrite", "audit.jsonl.head");
+  }
+  return {};
+}
+
+}  // namespace sbx::daemon

@@ -1,0 +1,77 @@
+#include "runtime/daemon/ceilings.h"
+
+#include <algorithm>
+
+namespace sbx::daemon {
+
+Result<void> Ceilings::set(std::string_view name, std::string_view value) {
+  SBX_TRY(policy::set_limit(most_, name, value));
+  if (!has(name)) names_.emplace_back(name);
+  std::sort(names_.begin(), names_.end());
+  return {};
+}
+
+void Ceilings::lower(std::string_view name, const policy::Limits& most) {
+  if (has(name) && !policy::limit_is_above(most_, most, name)) return;
+  policy::copy_limit(most_, most, name);
+  if (!has(name)) names_.emplace_back(name);
+  std::sort(names_.begin(), names_.end());
+}
+
+bool Ceilings::has(std::string_view name) const {
+  return std::find(names_.begin(), names_.end(), name) != names_.end();
+}
+
+std::vector<std::string_view> Ceilings::names() const {
+  std::vector<std::string_view> ordered;
+  for (const policy::LimitField& field : policy::limit_fields()) {
+    if (has(field.name)) ordered.push_back(field.name);
+  }
+  return ordered;
+}
+
+std::string Ceilings::text(std::string_view name) const {
+  return policy::limit_text(most_, name);
+}
+
+bool Ceilings::is_above(const policy::Limits& limits, std::string_view name) const {
+  return has(name) && policy::limit_is_above(limits, most_, name);
+}
+
+void Ceilings::apply(policy::Limits& limits) const {
+  for (const std::string& name : names_) {
+    if (is_above(limits, name)) policy::copy_limit(limits, most_, name);
+  }
+}
+
+Ceilings default_ceilings() {
+  Ceilings ceilings;
+  for (const auto& [name, value] :
+       {std::pair{"wall_seconds", "3600"}, std::pair{"stdout_bytes", "1M"},
+        std::pair{"stderr_bytes", "1M"}, std::pair{"files", "1024"}, std::pair{"file_bytes", "64M"},
+        std::pair{"files_bytes", "64M"}, std::pair{"network", "none"}}) {
+    (void)ceilings.set(name, value);  // a test reads them back
+  }
+  return ceilings;
+}
+
+Ceilings effective_ceilings(Ceilings configured, const policy::RuntimeConfig& config,
+                            std::uint64_t memory, std::uint32_t cpus) {
+  policy::Limits most;
+  const auto lower = [&](std::string_view name, bool known) {
+    if (known) configured.lower(name, most);
+  };
+  most.memory = config.max_memory != 0 ? std::min(config.max_memory, memory) : memory;
+  lower("memory", memory != 0);
+  most.cpus_milli = cpus * 1000;
+  if (config.max_cpus_milli != 0)
+    most.cpus_milli = std::min(most.cpus_milli, config.max_cpus_milli);
+  lower("cpus", cpus != 0);
+  most.pids = config.max_pids;
+  lower("pids", config.max_pids != 0);
+  most.wall_seconds = std::chrono::seconds(config.max_wall_seconds);
+  lower("wall_seconds", config.max_wall_seconds != 0);
+  return configured;
+}
+
+}  // namespace sbx::daemon

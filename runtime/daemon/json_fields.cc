@@ -1,0 +1,108 @@
+#include "runtime/daemon/json_fields.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+namespace sbx::daemon {
+namespace {
+
+using http::Problem;
+
+constexpr std::size_t kMaxLimitText = 64;  // "16777216M" and the like
+constexpr std::size_t kMaxShown = 128;
+
+bool may_be(policy::LimitKind limit, const JsonValue& value) {
+  switch (limit) {
+    case policy::LimitKind::kSeconds:
+    case policy::LimitKind::kCpus:
+      return value.kind == JsonKind::kInteger || value.kind == JsonKind::kFloat;
+    case policy::LimitKind::kBytes:
+      return value.kind == JsonKind::kInteger || value.kind == JsonKind::kString;
+    case policy::LimitKind::kCount:
+      return value.kind == JsonKind::kInteger;
+    case policy::LimitKind::kBool:
+      return value.kind == JsonKind::kBool;
+    case policy::LimitKind::kNetwork:
+      return value.kind == JsonKind::kString;
+  }
+  return false;
+}
+
+const policy::LimitField* find_limit(std::string_view name) {
+  const auto& fields = policy::limit_fields();
+  const auto found = std::find_if(fields.begin(), fields.end(),
+                                  [&](const policy::LimitField& f) { return f.name == name; });
+  return found == fields.end() ? nullptr : &*found;
+}
+
+std::vector<std::string> limit_names() {
+  std::vector<std::string> names;
+  for (const policy::LimitField& field : policy::limit_fields()) names.emplace_back(field.name);
+  return names;
+}
+
+}  // namespace
+
+std::string shown_text(std::string_view text) {
+  return std::string(text.substr(0, kMaxShown)) + (text.size() > kMaxShown ? "…" : "");
+}
+
+Problem wrong_type(const std::string& field, JsonKind wanted, JsonKind given) {
+  return {.status = 400,
+          .code = "wrong_type",
+          .detail = fmt::format("{} must be {}, not {}.", field, json_kind_name(wanted),
+                                json_kind_name(given)),
+          .field = field};
+}
+
+Problem invalid_value(const std::string& field, std::string detail,
+                      std::vector<std::string> allowed) {
+  return {.status = 422,
+          .code = "invalid_value",
+          .detail = std::move(detail),
+          .field = field,
+          .allowed = std::move(allowed)};
+}
+
+Problem missing_field(const std::string& field, std::string detail) {
+  return {.status = 400, .code = "missing_field", .detail = std::move(detail), .field = field};
+}
+
+Problem unknown_field(const std::string& field, std::vector<std::string> allowed) {
+  return {.status = 400,
+          .code = "unknown_field",
+          .detail = "There is no such field.",
+          .field = shown_text(field),
+          .allowed = std::move(allowed)};
+}
+
+std::optional<Problem> set_limit(policy::Limits& limits, const JsonValue& value,
+                                 const Ceilings& ceilings) {
+  const std::string field = "limits." + value.key;
+  const policy::LimitField* const known = find_limit(value.key);
+  if (known == nullptr) return unknown_field(field, limit_names());
+  const bool none = value.kind == JsonKind::kNull && value.key == "cpu_seconds";
+  if (!none && !may_be(known->kind, value)) {
+    return Problem{.status = 400,
+                   .code = "wrong_type",
+                   .detail = fmt::format("{} is {}, and cannot be {}.", field, known->help,
+                                         json_kind_name(value.kind)),
+                   .field = field};
+  }
+  if (value.text.size() > kMaxLimitText) return invalid_value(field, "The value is too long.");
+  if (auto set = policy::set_limit(limits, value.key, none ? "none" : value.text); !set) {
+    return invalid_value(field, set.error().detail);
+  }
+  if (!ceilings.is_above(limits, value.key)) return std::nullopt;
+  const std::string most = ceilings.text(value.key);
+  return Problem{.status = 422,
+                 .code = "above_ceiling",
+                 .detail = fmt::format("{} of {} is above the ceiling of {}.", field,
+                                       policy::limit_text(limits, value.key), most),
+                 .field = field,
+                 .allowed = {most}};
+}
+
+}  // namespace sbx::daemon

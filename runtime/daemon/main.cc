@@ -1,0 +1,82 @@
+// sbxd. Wiring only: what was typed goes to its verb.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "runtime/base/log.h"
+#include "runtime/daemon/arguments.h"
+#include "runtime/daemon/audit_verify.h"
+#include "runtime/daemon/service.h"
+#include "runtime/daemon/startup.h"
+
+namespace sbx::daemon {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kWrongUse = 2;
+
+int refuse(const Error& error) {
+  fmt::print(stderr, "sbxd: {}\n", to_string(error));
+  if (!error.fix.empty()) fmt::print(stderr, "sbxd: fix: {}\n", error.fix);
+  return error.code == ErrorCode::kInvalid ? kWrongUse : kFailed;
+}
+
+int print(const std::string& text) {
+  return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? 0 : kFailed;
+}
+
+int check_config(const Arguments& arguments) {
+  const auto configuration = load_configuration(arguments);
+  return configuration ? print("sbxd: the configuration is right\n")
+                       : refuse(configuration.error());
+}
+
+int run(const Arguments& arguments) {
+  auto signals = block_ending_signals();
+  if (!signals) return refuse(signals.error());
+  auto started = start_up(arguments);
+  if (!started) return refuse(started.error());
+  return serve(*std::move(started), *std::move(signals));
+}
+
+int dispatch(const Arguments& arguments) {
+  switch (arguments.verb) {
+    case Verb::kHelp:
+      return print(help_text());
+    case Verb::kVersion:
+      return print("sbxd " SBX_VERSION "\n");
+    case Verb::kPrintConfig:
+      return print(daemon_config_template());
+    case Verb::kCheckConfig:
+      return check_config(arguments);
+    case Verb::kAuditVerify:
+      return audit_verify(arguments);
+    case Verb::kServe:
+      break;
+  }
+  return run(arguments);
+}
+
+// Descriptors 0 to 2 exist from here on, so that nothing we open becomes one of them by chance.
+bool open_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    const int mode = fd == 0 ? O_RDONLY : O_WRONLY;
+    if (::open("/dev/null", mode | O_NOCTTY) != fd) return false;  // not CLOEXEC: a standard stream
+  }
+  return true;
+}
+
+}  // namespace
+}  // namespace sbx::daemon
+
+int main(int argc, char** argv) {
+  if (!sbx::daemon::open_standard_descriptors()) return sbx::daemon::kFailed;
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const auto arguments = sbx::daemon::parse_arguments(words);
+  return arguments ? sbx::daemon::dispatch(*arguments) : sbx::daemon::refuse(arguments.error());
+}

@@ -1,0 +1,102 @@
+#include "runtime/daemon/places.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "runtime/base/sys.h"
+
+namespace sbx::daemon {
+namespace {
+
+constexpr const char* kRunDirectory = "/run/sbx";
+
+// An absolute path in the environment, the first where it is a list (systemd.exec(5)).
+std::string from_environment(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr || *value != '/') return {};
+  const std::string_view all = value;
+  return std::string(all.substr(0, all.find(':')));
+}
+
+std::string user_state_dir() {
+  if (std::string systemd = from_environment("STATE_DIRECTORY"); !systemd.empty()) return systemd;
+  if (std::string xdg = from_environment("XDG_STATE_HOME"); !xdg.empty()) return xdg + "/sbx";
+  const std::string home = from_environment("HOME");
+  return home.empty() ? home : home + "/.local/state/sbx";
+}
+
+std::string user_socket() {
+  const std::string runtime = from_environment("XDG_RUNTIME_DIR");
+  return runtime.empty() ? runtime : runtime + "/sbx/sbxd.sock";
+}
+
+std::string parent_of(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+// The directory, and those above it that are missing.
+Result<void> make_with_parents(const std::string& path, mode_t mode) {
+  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    const bool last = slash == std::string::npos;
+    const std::string part = path.substr(0, slash);
+    if (::mkdir(part.c_str(), last ? mode : 0755) != 0 && errno != EEXIST) {
+      return host_lacks("mkdir", errno, part, "make it, or name another place");
+    }
+    if (last) return {};
+  }
+}
+
+// SECURITY: opened without following a link, so that what is given away is what was looked at.
+Result<void> make_own(const std::string& path, const std::optional<ServiceUser>& user) {
+  SBX_TRY(make_with_parents(path, 0700));
+  SBX_ASSIGN(const UniqueFd fd, sys::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return sys_error("fstat", path);
+  const uid_t owner = user ? user->uid : ::geteuid();
+  const bool fresh = user && info.st_uid == 0;
+  if (!fresh && info.st_uid != owner) {
+    return host_lacks("open", 0, path + " belongs to somebody else",
+                      fmt::format("chown -R {} {}, or name another place", owner, path));
+  }
+  if (fresh && ::fchown(fd.get(), user->uid, user->gid) != 0) return sys_error("fchown", path);
+  if (::fchmod(fd.get(), 0700) != 0) return sys_error("fchmod", path);
+  return {};
+}
+
+}  // namespace
+
+Result<Places> choose_places(const DaemonConfig& config, const policy::RuntimeConfig& runtime,
+                             bool root) {
+  Places places;
+  places.socket = config.socket;
+  places.state_dir = config.state_dir;
+  places.runtime_dir = runtime.runtime_dir;
+  if (places.socket.empty()) {
+    places.socket = root ? std::string(kRunDirectory) + "/sbxd.sock" : user_socket();
+  }
+  if (places.state_dir.empty()) places.state_dir = root ? "/var/lib/sbx" : user_state_dir();
+  if (places.state_dir.empty()) {
+    return invalid("there is no home for the state of sbxd", "give --state-dir DIR");
+  }
+  if (places.runtime_dir.empty()) {
+    places.runtime_dir =
+        root ? std::string(kRunDirectory) + "/sbxd" : from_environment("RUNTIME_DIRECTORY");
+  }
+  return places;
+}
+
+Result<void> make_places(const Places& places, const std::optional<ServiceUser>& user) {
+  if (!places.socket.empty()) SBX_TRY(make_with_parents(parent_of(places.socket), 0755));
+  SBX_TRY(make_with_parents(places.state_dir, user ? 0755 : 0700));
+  SBX_TRY(make_own(places.audit_dir(), user));
+  SBX_TRY(make_own(places.sessions_dir(), user));
+  if (!places.runtime_dir.empty()) SBX_TRY(make_own(places.runtime_dir, user));
+  return {};
+}
+
+}  // namespace sbx::daemon

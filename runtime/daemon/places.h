@@ -1,0 +1,34 @@
+// Places: where sbxd listens and keeps what it keeps, and making them. Stage: daemon, start-up.
+//
+// Started by root, the top directories stay root's and what sbxd writes in is given to its user; as
+// an ordinary user everything is his own.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "runtime/base/result.h"
+#include "runtime/daemon/config.h"
+#include "runtime/daemon/identity.h"
+#include "runtime/policy/config.h"
+
+namespace sbx::daemon {
+
+struct Places {
+  std::string socket;       // empty: there is nowhere to put one (a socket was passed, or error)
+  std::string state_dir;    // absolute
+  std::string runtime_dir;  // empty: the library's default
+  [[nodiscard]] std::string audit_dir() const { return state_dir + "/audit"; }
+  [[nodiscard]] std::string sessions_dir() const { return state_dir + "/sessions"; }
+};
+
+// Pure but for the environment (XDG_*, HOME, STATE_DIRECTORY, RUNTIME_DIRECTORY).
+[[nodiscard]] Result<Places> choose_places(const DaemonConfig& config,
+                                           const policy::RuntimeConfig& runtime, bool root);
+
+// Makes the directories, those above them included, and gives `user` what is his. kHost when one is
+// there and somebody else's.
+[[nodiscard]] Result<void> make_places(const Places& places,
+                                       const std::optional<ServiceUser>& user);
+
+}  // namespace sbx::daemon

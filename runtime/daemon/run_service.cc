@@ -1,0 +1,373 @@
+#include "runtime/daemon/run_service.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/base/scope_exit.h"
+#include "runtime/collect/make_outcome.h"
+#include "runtime/daemon/audit_event.h"
+#include "runtime/daemon/event_stream.h"
+#include "runtime/daemon/json_parts.h"
+#include "runtime/daemon/result_body.h"
+#include "runtime/daemon/run_driver.h"
+
+namespace sbx::daemon {
+namespace {
+
+using async::Task;
+using collect::Outcome;
+using http::Problem;
+using Clock = std::chrono::steady_clock;
+using OptionalProblem = std::optional<Problem>;
+
+// Texts above it are parsed and rendered on the pool: milliseconds that others need not wait.
+constexpr std::size_t kMuch = 256 * 1024;
+
+constexpr const char* kUnavailable = "sandbox_unavailable";
+
+Problem problem_of(const Error& error) {
+  if (error.code == ErrorCode::kInvalid) return invalid_request(error);
+  const bool host = error.code == ErrorCode::kHost;
+  return {.status = 503,
+          .code = host ? "host_lacks" : kUnavailable,
+          .detail = to_string(error),
+          .fix = error.fix,
+          .retry_after = std::chrono::seconds(1)};
+}
+
+std::string json_type(bool stream) {
+  return stream ? "application/x-ndjson" : "application/json";
+}
+
+double seconds_since(Clock::time_point then) {
+  return std::chrono::duration<double>(Clock::now() - then).count();
+}
+
+void log_run(const Outcome& outcome, const AuditSubject& subject) {
+  log::info("run ended",
+            {{"run", outcome.id},
+             {"uid", subject.peer.uid ? std::int64_t{*subject.peer.uid} : std::int64_t{-1}},
+             {"session", subject.session},
+             {"status", status_name(outcome.status)},
+             {"exit_code", std::int64_t{outcome.exit_code}},
+             {"seconds", outcome.duration_seconds}});
+  if (!outcome.error) return;
+  log::error("sandbox error", {{"run", outcome.id},
+                               {"step", outcome.error->step},
+                               {"errno", std::int64_t{outcome.error->sys_errno}},
+                               {"detail", outcome.error->detail}});
+}
+
+}  // namespace
+
+// Lives in the frame of serve(), and outlives everything that points into it.
+struct RunService::Live {
+  Live(RunService& service, RunRequest parsed, std::optional<SessionRun> of_session, bool as_stream,
+       http::Request& from, http::Responder& to)
+      : run(std::move(parsed)),
+        session(std::move(of_session)),
+        stream(as_stream),
+        request(from),
+        responder(to),
+        cancel{from.gone, &service.stopping_, session ? session->deleted : from.gone},
+        events([this](std::string_view lines) { return responder.try_write(lines); }) {
+    subject.peer = from.peer;
+    subject.session = session ? session->id : std::string();
+    subject.program_sha256 = run.program_sha256;
+    subject.inputs_sha256 = run.inputs_sha256;
+    subject.inputs = run.request.files.size();
+  }
+
+  [[nodiscard]] RunHooks hooks() {
+    RunHooks made;
+    made.collect = run.collect;
+    if (run.collect == collect::CollectMode::kContent) made.sink = files.sink();
+    if (session) made.workspace = session->workspace;
+    if (!stream) return made;
+    made.on_stdout = [this](std::string_view bytes) {
+      events.live(EventStream::Stream::kStdout, bytes);
+    };
+    made.on_stderr = [this](std::string_view bytes) {
+      events.live(EventStream::Stream::kStderr, bytes);
+    };
+    return made;
+  }
+
+  RunRequest run;
+  std::optional<SessionRun> session;
+  bool stream;
+  http::Request& request;
+  http::Responder& responder;
+  async::Cancellation cancel;
+  AuditSubject subject;
+  std::unique_ptr<Admission::Ticket> ticket;
+  double queue_seconds = 0;
+  std::vector<policy::LayerReport> layers;
+  KeptFiles files;
+  EventStream events;
+  std::unique_ptr<Run> sandboxed;
+  Outcome outcome;
+};
+
+// In runs_ from start to end, so that DELETE finds it.
+struct RunService::Registry {
+  Registry(RunService& service, Live& live) : runs(service.runs_) {
+    place = runs.emplace(live.sandboxed->id(), Entry{live.request.peer.uid, &live.cancel}).first;
+  }
+  Registry(const Registry&) = delete;
+  Registry& operator=(const Registry&) = delete;
+  ~Registry() { runs.erase(place); }
+  decltype(RunService::runs_)& runs;
+  decltype(RunService::runs_)::iterator place;
+};
+
+void RunService::close(std::chrono::seconds drain_time) {
+  drained_at_ = Clock::now() + drain_time;
+  closing_.cancel();
+}
+
+void RunService::disable(std::string why) {
+  disabled_ = std::move(why);
+}
+
+Task<async::Wake> RunService::idle(async::Deadline deadline) {
+  async::Wake wake = async::Wake::kReady;
+  while (serving_ > 0 && wake == async::Wake::kReady) wake = co_await left_.wait(deadline);
+  co_return wake;
+}
+
+OptionalProblem RunService::refuse_now() const {
+  if (closed()) {
+    const auto left = std::chrono::ceil<std::chrono::seconds>(drained_at_ - Clock::now());
+    return Problem{.status = 503,
+                   .code = http::problem_code::kShuttingDown,
+                   .detail = "sbxd is shutting down, and takes no new run.",
+                   .retry_after = std::max(left, std::chrono::seconds(1))};
+  }
+  if (!disabled_.empty()) {
+    return Problem{.status = 503,
+                   .code = kUnavailable,
+                   .detail = disabled_,
+                   .retry_after = std::chrono::seconds(5)};
+  }
+  if (parts_.audit.healthy()) return std::nullopt;
+  if (auto written = parts_.audit.retry(); !written) {
+    return Problem{.status = 503,
+                   .code = "audit_unavailable",
+                   .detail = "No run without its audit line: " + to_string(written.error()),
+                   .fix = "make room on the disk of sbxd's state directory",
+                   .retry_after = std::chrono::seconds(5)};
+  }
+  return std::nullopt;
+}
+
+Problem RunService::too_many(const Refusal& refusal) {
+  const std::string budget(budget_name(refusal.budget));
+  parts_.metrics.count_refused(budget);
+  return {.status = 429,
+          .code = "too_many_requests",
+          .detail = fmt::format("There is no room: {} of sbxd's configuration is used up.", budget),
+          .retry_after = refusal.retry_after,
+          .more = {{"budget", budget}}};
+}
+
+Task<void> RunService::run(http::Request& request, http::Responder& responder) {
+  auto parsed = co_await parse(std::move(request.body), RunPlace::kAlone);
+  if (const auto* problem = std::get_if<Problem>(&parsed)) {
+    co_await responder.send(to_response(*problem));
+    co_return;
+  }
+  co_await serve(std::get<RunRequest>(std::move(parsed)), std::nullopt, request, responder);
+}
+
+Task<OrProblem<RunRequest>> RunService::parse(std::string body, RunPlace place) {
+  if (body.size() < kMuch) co_return parse_run_request(body, parts_.rules, place);
+  auto job = [text = std::move(body), place, &rules = parts_.rules] {
+    return parse_run_request(text, rules, place);
+  };
+  auto parsed = co_await parts_.pool.run(job);
+  co_return std::move(parsed);
+}
+
+Task<void> RunService::serve(RunRequest run, std::optional<SessionRun> session,
+                             http::Request& request, http::Responder& responder) {
+  OptionalProblem problem;
+  const auto stream = wants_stream(request.target.query);
+  if (const auto* wrong = std::get_if<Problem>(&stream)) {
+    co_await responder.send(to_response(*wrong));
+    co_return;
+  }
+  ++serving_;
+  const ScopeExit leave([this] {
+    --serving_;
+    left_.notify_all();
+  });
+  Live live(*this, std::move(run), std::move(session), std::get<bool>(stream), request, responder);
+  problem = co_await admit(live);
+  if (!problem && live.cancel.cancelled()) co_return;  // nobody waits for an answer
+  if (!problem) problem = co_await start(live);
+  if (problem) {
+    co_await responder.send(to_response(*problem));
+    co_return;
+  }
+  co_await finish(live);
+  co_await answer(live);
+}
+
+// Returns with an admitted ticket, a problem, or (the client left) with a raised cancellation.
+Task<OptionalProblem> RunService::admit(Live& live) {
+  if (auto refused = refuse_now()) co_return refused;
+  auto layers = parts_.sandbox.check(live.run.policy, live.run.request);
+  if (!layers) co_return problem_of(layers.error());
+  live.layers = *std::move(layers);
+
+  async::Event turn(parts_.loop);
+  const auto asked = Clock::now();
+  auto entered = parts_.admission.enter(live.request.peer.uid.value_or(static_cast<uid_t>(-1)),
+                                        live.run.policy.limits.memory, [&] { turn.notify_all(); });
+  if (const auto* refusal = std::get_if<Refusal>(&entered)) co_return too_many(*refusal);
+  auto ticket = std::get<std::unique_ptr<Admission::Ticket>>(std::move(entered));
+  const async::Cancellation waiting{&live.cancel, &closing_};
+  while (!ticket->admitted()) {
+    const async::Wake wake = co_await turn.wait(asked + parts_.queue_time, &waiting);
+    if (ticket->admitted()) break;
+    if (wake == async::Wake::kDeadline) co_return too_many(parts_.admission.refusal(*ticket));
+    if (wake == async::Wake::kCancelled) co_return refuse_now();
+  }
+  live.queue_seconds = seconds_since(asked);
+  live.ticket = std::move(ticket);
+  co_return std::nullopt;
+}
+
+Task<OptionalProblem> RunService::start(Live& live) {
+  if (auto refused = refuse_now()) co_return refused;
+  auto started = parts_.sandbox.start(live.run.policy, std::move(live.run.request), live.hooks());
+  if (!started) {
+    log::error("a run could not start", {{"error", to_string(started.error())}});
+    co_return problem_of(started.error());
+  }
+  live.sandboxed = *std::move(started);
+  const std::string& id = live.sandboxed->id();
+  http::Response head;
+  head.headers.set("Sbx-Run-Id", id);
+  head.content_type = json_type(live.stream);
+  live.responder.begin(std::move(head));
+  if (!live.stream) co_return std::nullopt;
+  std::string first =
+      live.events.started(id, limits_json(live.run.policy.limits), layers_json(live.layers));
+  // A client that is gone is noticed while the run goes on, and cancels it.
+  (void)live.responder.try_write(first);
+  co_return std::nullopt;
+}
+
+Task<void> RunService::finish(Live& live) {
+  const std::string id = live.sandboxed->id();
+  {
+    const Registry registry(*this, live);
+    auto driven = co_await drive(parts_.loop, *live.sandboxed, live.cancel);
+    if (driven) {
+      live.outcome = live.sandboxed->take_outcome();
+    } else {
+      collect::OutcomeContext context;
+      context.id = id;
+      context.limits = live.run.policy.limits;
+      context.profile = live.run.policy.profile;
+      live.outcome = collect::make_refusal(driven.error(), std::move(context));
+    }
+  }
+  live.sandboxed.reset();
+  live.ticket->keep_only(live.files.bytes());
+  record(live);
+  if (!parts_.sync_each_line) co_return;
+  auto sync = [file = parts_.audit.file(), head = parts_.audit.head()] {
+    return ::fdatasync(file) == 0 && ::fdatasync(head) == 0;
+  };
+  const bool synced = co_await parts_.pool.run(sync);
+  if (!synced) log::error("the audit file cannot be forced to the disk");
+}
+
+void RunService::record(Live& live) {
+  parts_.metrics.count_run(live.outcome, live.queue_seconds);
+  parts_.metrics.count_lost(live.events.lost_live());
+  log_run(live.outcome, live.subject);
+  if (auto written = parts_.audit.append(run_event(live.subject, live.outcome)); !written) {
+    log::error("the audit file takes no line: no run starts until it does",
+               {{"error", to_string(written.error())}});
+  }
+}
+
+Task<void> RunService::answer(Live& live) {
+  http::Responder& responder = live.responder;
+  bool reads = true;
+  if (live.stream) {
+    for (std::string& line : live.events.closing(live.outcome)) {
+      reads = co_await responder.write(std::move(line));
+      if (!reads) co_return;
+    }
+    reads = co_await responder.write(live.events.result_prefix());
+  }
+  std::optional<ResultBody> body;
+  if (live.outcome.stdout_bytes.size() + live.outcome.stderr_bytes.size() < kMuch) {
+    body.emplace(live.outcome, std::move(live.files));
+  } else {
+    auto job = [outcome = std::move(live.outcome), files = std::move(live.files)]() mutable {
+      return ResultBody(outcome, std::move(files));
+    };
+    auto rendered = co_await parts_.pool.run(job);
+    body.emplace(std::move(rendered));
+  }
+  while (reads) {
+    auto piece = body->next();
+    if (!piece) {
+      log::error("an answer was cut", {{"error", to_string(piece.error())}});
+      co_return;
+    }
+    if (!*piece) break;
+    reads = co_await responder.write(**std::move(piece));
+  }
+  if (!reads) co_return;
+  if (live.stream) reads = co_await responder.write(std::string(EventStream::result_suffix()));
+  if (reads) (void)co_await responder.finish();
+}
+
+Task<void> RunService::cancel(http::Request& request, http::Responder& responder) {
+  const auto entry = runs_.find(request.parameters.at("id"));
+  if (entry == runs_.end() || !may_see(request.peer, entry->second.owner)) {
+    const Problem problem{.status = 404,
+                          .code = http::problem_code::kNotFound,
+                          .detail = "There is no such run under way."};
+    co_await responder.send(to_response(problem));
+    co_return;
+  }
+  entry->second.cancel->cancel();
+  co_await responder.send(http::no_content());
+}
+
+OrProblem<bool> wants_stream(const http::Query& query) {
+  for (const auto& [name, value] : query.all()) {
+    if (name != "stream") {
+      return Problem{.status = 400,
+                     .code = "unknown_parameter",
+                     .detail = "There is no such query parameter.",
+                     .field = name,
+                     .allowed = {"stream"}};
+    }
+    if (value != "0" && value != "1") {
+      return Problem{.status = 422,
+                     .code = "invalid_value",
+                     .detail = "stream is 0 or 1.",
+                     .field = name,
+                     .allowed = {"0", "1"}};
+    }
+  }
+  return query.find("stream") == "1";
+}
+
+bool may_see(const http::Peer& peer, const std::optional<uid_t>& owner) {
+  return peer.uid == owner || peer.uid == uid_t{0};
+}
+
+}  // namespace sbx::daemon

@@ -1,0 +1,355 @@
+#include "runtime/daemon/service.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+#include <csignal>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+
+#include "http/async/fd_watch.h"
+#include "http/async/task_group.h"
+#include "http/async/work_pool.h"
+#include "http/server.h"
+#include "runtime/base/log.h"
+#include "runtime/base/sys.h"
+#include "runtime/daemon/admission.h"
+#include "runtime/daemon/audit_event.h"
+#include "runtime/daemon/routes.h"
+#include "runtime/daemon/run_service.h"
+#include "runtime/plan/image.h"
+
+namespace sbx::daemon {
+namespace {
+
+using async::Task;
+using std::chrono::seconds;
+
+constexpr int kPoolThreads = 2;
+// Clients on this machine: one that reads slower than this holds a run's files for nothing.
+constexpr std::uint64_t kPaceBytes = 256 * 1024;
+// What answers may take after the last run.
+constexpr seconds kAnswerTime{5};
+
+http::ServerLimits server_limits(const DaemonConfig& config) {
+  http::ServerLimits limits;
+  limits.connections = config.max_connections;
+  limits.connections_per_peer = config.max_connections_per_peer;
+  limits.queue_bytes = static_cast<std::size_t>(config.stream_buffer);
+  limits.pace_bytes = kPaceBytes;
+  return limits;
+}
+
+AdmissionLimits admission_limits(const DaemonConfig& config, std::uint64_t budget) {
+  return {config.max_running, config.max_queued, config.max_queued_per_peer, budget};
+}
+
+std::uint64_t resident_bytes() {
+  const auto text = sys::read_file("/proc/self/statm", 4096);
+  if (!text) return 0;
+  const std::string_view pages = std::string_view(*text).substr(text->find(' ') + 1);
+  std::uint64_t count = 0;
+  (void)std::from_chars(pages.data(), pages.data() + pages.size(),
+                        count);  // 0 when it is no number
+  return count * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+}
+
+std::uint64_t open_descriptors() {
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir("/proc/self/fd"), ::closedir);
+  std::uint64_t count = 0;
+  while (directory && ::readdir(directory.get()) != nullptr) ++count;
+  return count < 3 ? 0 : count - 3;  // ".", ".." and the one that lists
+}
+
+double cpu_seconds() {
+  rusage usage{};
+  if (::getrusage(RUSAGE_SELF, &usage) != 0) return 0;
+  const auto seconds_of = [](const timeval& time) {
+    return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_usec) / 1e6;
+  };
+  return seconds_of(usage.ru_utime) + seconds_of(usage.ru_stime);
+}
+
+// sd_notify(3): one datagram to the socket that systemd names.
+void notify_systemd(std::string_view state) {
+  const char* const name = std::getenv("NOTIFY_SOCKET");
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (name == nullptr || (*name != '/' && *name != '@')) return;
+  const std::size_t length = std::strlen(name);
+  if (length >= sizeof address.sun_path) return;
+  std::memcpy(address.sun_path, name, length);
+  if (*name == '@') address.sun_path[0] = '\0';
+  const UniqueFd fd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  const auto size = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + length);
+  // Nobody to tell is no failure.
+  (void)::sendto(fd.get(), state.data(), state.size(), MSG_NOSIGNAL,
+                 reinterpret_cast<const sockaddr*>(&address), size);
+}
+
+class Service {
+ public:
+  Service(Started started, UniqueFd signals);
+  [[nodiscard]] int run();
+
+ private:
+  [[nodiscard]] RunServiceParts parts();
+  [[nodiscard]] http::ServerOptions server_options();
+  [[nodiscard]] Result<void> listen();
+  [[nodiscard]] Gauges gauges() const;
+  [[nodiscard]] Result<InfoSource> info() const;
+
+  Task<void> watch_signals();
+  Task<void> watch_spawner();
+  Task<void> reap();
+  Task<void> sync_audit();
+  Task<void> end();
+  void begin_end(seconds drain_time);
+
+  Started started_;
+  UniqueFd signals_;
+  UniqueFd spawner_;  // pidfd
+  double started_at_ = static_cast<double>(::time(nullptr));
+  int exit_code_ = 0;
+  async::Deadline end_by_ = async::kNoDeadline;
+
+  // Each uses those before it.
+  async::Loop loop_;
+  async::WorkPool pool_;
+  Metrics metrics_;
+  Admission admission_;
+  RunService runs_;
+  InfoRoutes info_routes_;
+  http::Router router_;
+  http::Server server_;
+  async::TaskGroup tasks_;
+};
+
+Service::Service(Started started, UniqueFd signals)
+    : started_(std::move(started)),
+      signals_(std::move(signals)),
+      pool_(loop_, kPoolThreads),
+      admission_(admission_limits(started_.configuration.daemon, started_.memory_budget)),
+      runs_(parts()),
+      info_routes_{pool_, metrics_, runs_, [this] { return gauges(); }, [this] { return info(); }},
+      server_(loop_, router_, server_options()),
+      tasks_(loop_) {
+  add_info_routes(router_, info_routes_);
+  add_run_routes(router_, runs_);
+  metrics_.count_reaped(static_cast<std::uint64_t>(started_.swept.groups),
+                        started_.swept.runs.size());
+}
+
+RunServiceParts Service::parts() {
+  const DaemonConfig& config = started_.configuration.daemon;
+  return {.loop = loop_,
+          .pool = pool_,
+          .sandbox = started_.sandbox,
+          .admission = admission_,
+          .audit = started_.audit,
+          .metrics = metrics_,
+          .rules = started_.rules,
+          .queue_time = seconds(config.queue_seconds),
+          .sync_each_line = config.audit_sync_seconds == 0};
+}
+
+http::ServerOptions Service::server_options() {
+  http::ServerOptions options;
+  options.limits = server_limits(started_.configuration.daemon);
+  if (const auto& allowed = started_.configuration.daemon.allow_uids; !allowed.empty()) {
+    options.admit = [&allowed](const http::Peer& peer) {
+      return peer.uid && std::find(allowed.begin(), allowed.end(), *peer.uid) != allowed.end();
+    };
+  }
+  options.on_exchange = [this](const http::Exchange& exchange) {
+    metrics_.count_request(exchange.route, exchange.status);
+    if (!exchange.failure.empty()) {
+      log::error("a handler failed", {{"route", exchange.route}, {"error", exchange.failure}});
+    }
+    log::debug("request", {{"method", to_string(exchange.method)},
+                           {"route", exchange.route},
+                           {"status", std::int64_t{exchange.status}},
+                           {"microseconds", std::int64_t{exchange.took.count()}}});
+  };
+  return options;
+}
+
+Gauges Service::gauges() const {
+  Gauges gauges;
+  gauges.running = admission_.running();
+  gauges.queued = admission_.queued();
+  gauges.memory_reserved = admission_.reserved();
+  gauges.memory_budget = started_.memory_budget;
+  gauges.connections = server_.counters().connections;
+  gauges.resident_bytes = resident_bytes();
+  gauges.open_fds = open_descriptors();
+  gauges.cpu_seconds = cpu_seconds();
+  gauges.started_at = started_at_;
+  gauges.audit_healthy = started_.audit.healthy();
+  gauges.audit_lines = started_.audit.lines();
+  return gauges;
+}
+
+Result<InfoSource> Service::info() const {
+  const Configuration& configuration = started_.configuration;
+  InfoSource source;
+  source.version = SBX_VERSION;
+  source.config = &configuration.daemon;
+  source.rules = &started_.rules;
+  source.memory_budget = started_.memory_budget;
+  SBX_ASSIGN(source.image, plan::find_image(configuration.daemon.image, configuration.runtime));
+  policy::Policy policy = started_.rules.profiles.front();
+  started_.rules.ceilings.apply(policy.limits);
+  plan::Request request;
+  request.argv = {"/bin/true"};
+  SBX_ASSIGN(source.layers, started_.sandbox.check(policy, request));
+  return source;
+}
+
+Result<void> Service::listen() {
+  for (http::Listener& listener : started_.listeners) {
+    log::info("listening", {{"socket", listener.name()}});
+    SBX_TRY(server_.listen(std::move(listener)));
+  }
+  started_.listeners.clear();
+  return {};
+}
+
+int Service::run() {
+  spawner_ =
+      UniqueFd(static_cast<int>(::syscall(SYS_pidfd_open, started_.sandbox.spawner_pid(), 0)));
+  if (!spawner_) {
+    log::error("pidfd_open", {{"error", to_string(sys_error("pidfd_open"))}});
+    return 1;
+  }
+  if (auto listening = listen(); !listening) {
+    log::error("cannot listen", {{"error", to_string(listening.error())}});
+    return 1;
+  }
+  tasks_.spawn(watch_signals());
+  tasks_.spawn(watch_spawner());
+  tasks_.spawn(reap());
+  tasks_.spawn(sync_audit());
+  notify_systemd("READY=1");
+  loop_.run();
+  log::info("ended", {{"exit_code", std::int64_t{exit_code_}}});
+  return exit_code_;
+}
+
+Task<void> Service::watch_signals() {
+  auto watch = async::FdWatch::watch(loop_, signals_.get());
+  if (!watch) co_return;  // a signalfd can be watched
+  for (;;) {
+    (void)co_await watch->readable();
+    signalfd_siginfo information;
+    if (::read(signals_.get(), &information, sizeof information) !=
+        static_cast<ssize_t>(sizeof information)) {
+      continue;
+    }
+    log::info("signal", {{"number", std::uint64_t{information.ssi_signo}},
+                         {"from_pid", std::uint64_t{information.ssi_pid}}});
+    if (runs_.closed()) {
+      runs_.stop();
+    } else {
+      begin_end(seconds(started_.configuration.daemon.drain_seconds));
+    }
+  }
+}
+
+Task<void> Service::watch_spawner() {
+  auto watch = async::FdWatch::watch(loop_, spawner_.get());
+  if (!watch) co_return;  // a pidfd can be watched
+  (void)co_await watch->readable();
+  log::error("the spawner died: no run can start any more, sbxd ends and must be started again");
+  runs_.disable("The spawner has died; sbxd is about to end.");
+  exit_code_ = 1;
+  if (!runs_.closed()) begin_end(kAnswerTime);
+}
+
+Task<void> Service::reap() {
+  const auto period = seconds(started_.configuration.daemon.reaper_seconds);
+  for (;;) {
+    (void)co_await loop_.sleep_until(async::after(period));
+    auto job = [&sandbox = started_.sandbox] { return sandbox.sweep(); };
+    const auto swept = co_await pool_.run(job);
+    if (!swept) {
+      log::warning("leftovers could not be removed", {{"error", to_string(swept.error())}});
+      continue;
+    }
+    if (swept->groups == 0 && swept->runs.empty()) continue;
+    metrics_.count_reaped(static_cast<std::uint64_t>(swept->groups), swept->runs.size());
+    log::info("reaped", {{"groups", std::int64_t{swept->groups}},
+                         {"records", std::uint64_t{swept->runs.size()}}});
+    for (const std::string& run : swept->runs) {
+      if (auto written = started_.audit.append(reaped_event(run)); !written) {
+        log::error("audit", {{"error", to_string(written.error())}});
+      }
+    }
+  }
+}
+
+Task<void> Service::sync_audit() {
+  const auto period = seconds(started_.configuration.daemon.audit_sync_seconds);
+  if (period == seconds(0)) co_return;  // each run does
+  AuditLog& audit = started_.audit;
+  for (;;) {
+    (void)co_await loop_.sleep_until(async::after(period));
+    if (!audit.unsynced()) continue;
+    audit.mark_synced();
+    auto job = [file = audit.file(), head = audit.head()] {
+      return ::fdatasync(file) == 0 && ::fdatasync(head) == 0;
+    };
+    const bool synced = co_await pool_.run(job);
+    if (!synced) log::error("the audit file cannot be forced to the disk");
+  }
+}
+
+void Service::begin_end(seconds drain_time) {
+  log::info("ending", {{"running", std::uint64_t{admission_.running()}},
+                       {"queued", std::uint64_t{admission_.queued()}},
+                       {"drain_seconds", std::int64_t{drain_time.count()}}});
+  notify_systemd("STOPPING=1");
+  end_by_ = async::after(drain_time);
+  runs_.close(drain_time);
+  tasks_.spawn(end());
+}
+
+// New connections are still taken, and told why there is no run for them.
+Task<void> Service::end() {
+  const async::Wake ended = co_await runs_.idle(end_by_);
+  if (ended != async::Wake::kReady) {
+    runs_.stop();
+    (void)co_await runs_.idle(async::after(kAnswerTime));
+  }
+  co_await server_.drain(async::after(kAnswerTime));
+  loop_.stop();
+}
+
+}  // namespace
+
+Result<UniqueFd> block_ending_signals() {
+  sigset_t set;
+  ::sigemptyset(&set);
+  for (const int signal : {SIGTERM, SIGINT, SIGHUP}) ::sigaddset(&set, signal);
+  if (::pthread_sigmask(SIG_BLOCK, &set, nullptr) != 0) return sys_error("pthread_sigmask");
+  UniqueFd fd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  if (!fd) return sys_error("signalfd");
+  return fd;
+}
+
+int serve(Started started, UniqueFd signals) {
+  return Service(std::move(started), std::move(signals)).run();
+}
+
+}  // namespace sbx::daemon

@@ -1,0 +1,23 @@
+// Service: the running daemon. Owns the loop and everything on it, from the first connection to the
+// last answer. Stage: daemon, the main thread.
+//
+// Ends by SIGTERM, SIGINT or SIGHUP: new runs get 503, those under way may end for `drain_seconds`,
+// are cancelled then (or at the second signal), and every answer is sent. Ends with a failure when
+// the spawner dies: what it ran ends as sandbox_error, and since only root's start can make another
+// one, whoever started sbxd has to start it again (the unit does).
+#pragma once
+
+#include "runtime/base/result.h"
+#include "runtime/base/unique_fd.h"
+#include "runtime/daemon/startup.h"
+
+namespace sbx::daemon {
+
+// Blocks the signals that end the daemon, for this thread and those it makes; a descriptor that
+// tells of them. Before start_up(), so that none is lost.
+[[nodiscard]] Result<UniqueFd> block_ending_signals();
+
+// Serves until it is told to end. The process's exit code.
+[[nodiscard]] int serve(Started started, UniqueFd signals);
+
+}  // namespace sbx::daemon

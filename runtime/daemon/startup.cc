@@ -1,0 +1,171 @@
+#include "runtime/daemon/startup.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/log.h"
+#include "runtime/daemon/audit_event.h"
+#include "runtime/daemon/host_memory.h"
+#include "runtime/plan/host_facts.h"
+#include "runtime/policy/layers.h"
+
+namespace sbx::daemon {
+namespace {
+
+Result<policy::LayerMask> layer_mask(const std::vector<std::string>& names) {
+  policy::LayerMask mask = 0;
+  for (const std::string& name : names) {
+    const auto layer = policy::layer_from_name(name);
+    if (!layer) return invalid("unknown layer " + name);  // the parser has checked it
+    mask |= policy::layer_bit(*layer);
+  }
+  return mask;
+}
+
+Result<std::vector<policy::Policy>> load_profiles(const DaemonConfig& config) {
+  std::vector<std::string> names = policy::shipped_profiles();
+  const auto first = std::find(names.begin(), names.end(), "default");
+  if (first != names.end()) std::rotate(names.begin(), first, first + 1);
+  const std::size_t shipped = names.size();
+  names.insert(names.end(), config.profiles.begin(), config.profiles.end());
+  SBX_ASSIGN(const policy::LayerMask missing, layer_mask(config.allow_missing));
+  std::vector<policy::Policy> profiles;
+  for (const std::string& name : names) {
+    SBX_ASSIGN(policy::Policy profile, policy::load_policy(name));
+    const bool twice = std::any_of(profiles.begin(), profiles.end(), [&](const auto& other) {
+      return other.profile == profile.profile;
+    });
+    if (twice && profiles.size() >= shipped) {
+      return invalid(fmt::format("{}: there is a profile '{}' already", name, profile.profile),
+                     "give it another name");
+    }
+    profile.allow_missing = missing;
+    profiles.push_back(std::move(profile));
+  }
+  return profiles;
+}
+
+// Each run takes about 16 descriptors. Payloads have a limit of their own.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  (void)::setrlimit(RLIMIT_NOFILE, &limit);  // without it, only fewer runs at once are possible
+}
+
+Result<std::vector<http::Listener>> open_listeners(const Places& places,
+                                                   const std::optional<ServiceUser>& user) {
+  std::vector<http::Listener> listeners;
+  SBX_ASSIGN(std::vector<UniqueFd> passed, http::systemd_descriptors());
+  for (UniqueFd& fd : passed) {
+    SBX_ASSIGN(http::Listener listener, http::Listener::adopt(std::move(fd)));
+    // SECURITY: who a peer is, the kernel tells for Unix sockets only.
+    if (!listener.is_unix()) return invalid("sbxd listens on Unix sockets only", "ListenStream=/…");
+    listeners.push_back(std::move(listener));
+  }
+  if (!listeners.empty()) return listeners;
+  if (places.socket.empty()) {
+    return invalid("there is no XDG_RUNTIME_DIR for a socket", "give --socket PATH");
+  }
+  http::UnixSocketOptions options;
+  options.path = places.socket;
+  if (user) {
+    options.mode = 0660;
+    options.group = user->gid;
+  }
+  SBX_ASSIGN(http::Listener listener, http::Listener::unix_socket(options));
+  listeners.push_back(std::move(listener));
+  return listeners;
+}
+
+Result<Sandbox> open_sandbox(const Configuration& configuration, const Places& places,
+                             const std::optional<ServiceUser>& user) {
+  SandboxOptions options;
+  options.policy = configuration.profiles.front();
+  options.config = configuration.runtime;
+  options.config.runtime_dir = places.runtime_dir;
+  options.rootfs = configuration.daemon.image;
+  if (user) {
+    options.handover = Handover{user->uid, user->gid, [user] { return give_up_privileges(user); }};
+  }
+  SBX_ASSIGN(Sandbox sandbox, Sandbox::open(std::move(options)));
+  if (!user) SBX_TRY(give_up_privileges(std::nullopt));
+  return sandbox;
+}
+
+// What fails in the spawner's set-up, or on this host at all, is told by the first run: better now
+// than to a client.
+Result<void> prove(Sandbox& sandbox, const RequestRules& rules) {
+  policy::Policy policy = rules.profiles.front();
+  rules.ceilings.apply(policy.limits);
+  plan::Request request;
+  request.argv = {"/bin/true"};
+  SBX_ASSIGN(const std::unique_ptr<Run> run, sandbox.start(policy, std::move(request), {}));
+  SBX_ASSIGN(const collect::Outcome outcome, Sandbox::finish(*run));
+  if (outcome.ok()) return {};
+  Error error;
+  error.code = ErrorCode::kHost;
+  error.stage = "start";
+  error.operation = "a first run of /bin/true";
+  error.detail = outcome.error
+                     ? fmt::format("{}: {}", outcome.error->step, outcome.error->detail)
+                     : fmt::format("it ended with status {}", status_name(outcome.status));
+  if (outcome.error) {
+    error.sys_errno = outcome.error->sys_errno;
+    error.fix = outcome.error->fix;
+  }
+  return error;
+}
+
+Result<void> note_reaped(AuditLog& audit, const Sandbox::Swept& swept) {
+  for (const std::string& run : swept.runs) SBX_TRY(audit.append(reaped_event(run)));
+  return {};
+}
+
+}  // namespace
+
+Result<Configuration> load_configuration(const Arguments& arguments) {
+  Configuration configuration;
+  SBX_ASSIGN(configuration.runtime, policy::load_runtime_config());
+  SBX_ASSIGN(configuration.daemon, load_daemon_config(arguments.config));
+  if (!arguments.socket.empty()) configuration.daemon.socket = arguments.socket;
+  if (!arguments.state_dir.empty()) configuration.daemon.state_dir = arguments.state_dir;
+  SBX_ASSIGN(configuration.profiles, load_profiles(configuration.daemon));
+  return configuration;
+}
+
+Result<Started> start_up(const Arguments& arguments) {
+  SBX_ASSIGN(Configuration configuration, load_configuration(arguments));
+  const DaemonConfig& config = configuration.daemon;
+  log::set_level(log::level_from_name(config.log_level).value_or(log::Level::kInfo));
+  raise_descriptor_limit();
+  const bool root = ::geteuid() == 0;
+  std::optional<ServiceUser> user;
+  if (root) {
+    SBX_ASSIGN(user, find_service_user(config.user));
+  }
+  SBX_ASSIGN(const Places places, choose_places(config, configuration.runtime, root));
+  SBX_TRY(make_places(places, user));
+  SBX_ASSIGN(std::vector<http::Listener> listeners, open_listeners(places, user));
+  const std::uint64_t budget = budget_bytes(config.memory_budget, usable_memory());
+  const plan::HostFacts host = plan::read_host_facts(configuration.runtime, 0);
+
+  SBX_ASSIGN(Sandbox sandbox, open_sandbox(configuration, places, user));
+  // From here on without privileges.
+  SBX_ASSIGN(AuditLog audit, AuditLog::open(places.audit_dir()));
+  SBX_ASSIGN(Sandbox::Swept swept, sandbox.sweep());
+  SBX_TRY(note_reaped(audit, swept));
+  RequestRules rules{configuration.profiles,
+                     effective_ceilings(config.ceilings, configuration.runtime,
+                                        std::min(budget, host.memory), host.cpus)};
+  SBX_TRY(prove(sandbox, rules));
+  return Started{
+      std::move(configuration), places, std::move(listeners), std::move(sandbox), std::move(audit),
+      std::move(rules),         budget, std::move(swept)};
+}
+
+}  // namespace sbx::daemon
