@@ -44,6 +44,8 @@ bool join_group(const cgroup::CgroupRun& group) {
 
 // Pid 1 of the new namespace: its end takes everything along.
 [[noreturn]] void become_program(int trouble, int program, const std::vector<std::string>& words) {
+  // A process group of its own: what it signals as a group is not us.
+  if (::setsid() < 0) give_up(trouble, "setsid");
   (void)::prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) {
     give_up(trouble, "private mounts");
@@ -80,8 +82,6 @@ struct ChildEnds {
   if (::dup2(null.get(), 0) < 0 || ::dup2(ends.output, 1) < 0 || ::dup2(ends.output, 2) < 0) {
     give_up(trouble, "dup2");
   }
-  // A process group of its own: what it signals as a group is not us.
-  if (::setsid() < 0) give_up(trouble, "setsid");
   (void)::signal(SIGPIPE, SIG_DFL);
   if (!join_group(group)) give_up(trouble, "join the group");
   if (const auto act = cli::enter_throw_away(); !act.ok()) {
