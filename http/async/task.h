@@ -32,8 +32,8 @@ class PromiseBase {
     bool await_ready() noexcept { return false; }
     template <typename Promise>
     std::coroutine_handle<> await_suspend(std::coroutine_handle<Promise> ended) noexcept {
-      const auto continuation = ended.promise().continuation;
-      return continuation ? continuation : std::noop_coroutine();
+      const auto next = ended.promise().continuation;
+      return next ? next : std::noop_coroutine();
     }
     void await_resume() noexcept {}
   };

@@ -17,9 +17,9 @@ struct TaskGroup::Root : detail::Link<detail::ByGroup> {
   struct End {
     bool await_ready() noexcept { return false; }
     void await_suspend(Handle ended) noexcept {
-      TaskGroup& group = *ended.promise().group;
+      TaskGroup& owner = *ended.promise().group;
       ended.destroy();
-      if (--group.size_ == 0) group.ended_.notify_all();
+      if (--owner.size_ == 0) owner.ended_.notify_all();
     }
     void await_resume() noexcept {}
   };
