@@ -10,6 +10,7 @@ namespace sbx::test {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::AnyOf;
 using ::testing::Contains;
 using ::testing::HasSubstr;
@@ -161,6 +162,20 @@ TEST_P(Endings, ADeniedCallIsCountedByName) {
   ASSERT_FALSE(result["denials"].empty());
   EXPECT_EQ(result["denials"][0]["syscall"], "chroot");
   EXPECT_THAT(run({"--learn", "-c", attempt}).err, HasSubstr("\"chroot\""));
+}
+
+TEST_P(Endings, NumbersThatNobodyKnowsDoNotCrowdOutTheCallsThatHaveANameInTheResult) {
+  const std::string attempt =
+      "import ctypes\n"
+      "libc = ctypes.CDLL(None)\n"
+      "for number in range(600, 900): libc.syscall(number)\n"
+      "libc.chroot(b'/')\n";
+  const json result = run_json({"-c", attempt});
+  EXPECT_EQ(result["status"], "ok");
+  std::vector<std::string> names;
+  for (const json& denial : result["denials"]) names.push_back(denial["syscall"]);
+  EXPECT_THAT(names, AllOf(Contains("chroot"), Contains("syscall_600")));
+  EXPECT_LE(names.size(), 64U);
 }
 
 TEST_P(Endings, AModuleThatIsNotThereIsNotedWithWhatIs) {
