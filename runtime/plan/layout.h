@@ -1,6 +1,8 @@
 // The parts of a plan that describe the file system and the process. Stage: plan, internal.
 #pragma once
 
+#include <string_view>
+
 #include "runtime/plan/plan.h"
 
 namespace sbx::plan {
@@ -8,6 +10,10 @@ namespace sbx::plan {
 // Index of the first tmpfs that is filled: /code of a language, else /input (behind /tmp, /output,
 // /work).
 inline constexpr std::uint32_t kCodeMount = kWorkMount + 1;
+
+// True for what no name of a caller's needs, and what makes one look like another: a control
+// character (C0 or DEL).
+[[nodiscard]] bool has_control_character(std::string_view name);
 
 // Mounts, devices, masks and, with rootfs = host, the tree of binds.
 void plan_filesystem(Plan& plan, bool has_code, bool has_inputs);

@@ -41,6 +41,10 @@ Result<void> check_name(const std::string& name) {
     return invalid("input name '" + name + "' is not one path component",
                    "give a name without '/': --input PATH:NAME");
   }
+  if (has_control_character(name)) {
+    return invalid("input name '" + name + "' has a control character",
+                   "give it another name: --input PATH:NAME");
+  }
   return {};
 }
 

@@ -69,6 +69,13 @@ Result<void> check_strings(const std::vector<std::string>& strings, const char* 
 
 }  // namespace
 
+bool has_control_character(std::string_view name) {
+  return std::any_of(name.begin(), name.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7f;
+  });
+}
+
 Result<void> plan_environment(Plan& plan, const policy::Language* language,
                               const Request& request) {
   Variables variables = fixed_environment(plan);
@@ -76,7 +83,7 @@ Result<void> plan_environment(Plan& plan, const policy::Language* language,
     for (const auto& [name, value] : language->env) set_variable(variables, name, value);
   }
   for (const auto& [name, value] : request.env) {
-    if (name.empty() || name.find('=') != std::string::npos) {
+    if (name.empty() || name.find('=') != std::string::npos || has_control_character(name)) {
       return invalid("env '" + name + "' is not a variable's name", "use NAME=VALUE");
     }
     set_variable(variables, name, value);

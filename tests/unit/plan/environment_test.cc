@@ -44,7 +44,7 @@ TEST(Environment, DoesNotChangeWhereProgramsAreLookedFor) {
 }
 
 TEST(Environment, RefusesWhatIsNoName) {
-  for (const std::string name : {"", "A=B"}) {
+  for (const std::string name : {"", "A=B", "A\nB", "\x1b[2J"}) {
     const Error error = refused(with_env({{name, "x"}}));
     EXPECT_EQ(error.code, ErrorCode::kInvalid);
     EXPECT_THAT(error.detail, HasSubstr("is not a variable's name"));
