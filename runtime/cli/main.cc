@@ -14,11 +14,13 @@
 namespace sbx::cli {
 namespace {
 
-// Descriptors 0 to 2 exist from here on, so that nothing we open becomes one of them by chance.
+// Descriptors 0 to 2 exist from here on, so that nothing we open becomes one of them by chance. In
+// the place of a standard output that is closed stands one that cannot be written: what has nowhere
+// to go is an error, not a success without output.
 bool open_standard_descriptors() {
   for (int fd = 0; fd <= 2; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
-    const int mode = fd == 0 ? O_RDONLY : O_WRONLY;
+    const int mode = fd == STDERR_FILENO ? O_WRONLY : O_RDONLY;
     if (::open("/dev/null", mode | O_NOCTTY) != fd) return false;  // not CLOEXEC: a standard stream
   }
   return true;

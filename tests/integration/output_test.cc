@@ -94,6 +94,24 @@ TEST_P(Output, AReaderThatDoesNotReadDoesNotStopTheClock) {
   EXPECT_EQ(finished.exit_code, 124);
 }
 
+TEST_P(Output, WhatCannotGoToAClosedStandardOutputIsAnError) {
+  const auto closed = [&](const std::string& redirection, std::vector<std::string> words) {
+    std::vector<std::string> shell{"/bin/sh", "-c", "exec \"$@\" " + redirection, "sh"};
+    for (const std::string& word : command(std::move(words))) shell.push_back(word);
+    return run_process(shell, options());
+  };
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"--", "/bin/echo", "lost"},
+        std::vector<std::string>{"--json", "--", "/bin/true"},
+        std::vector<std::string>{"--help"}}) {
+    const Finished finished = closed(">&-", words);
+    EXPECT_EQ(finished.exit_code, 125) << words.front() << finished.err;
+  }
+  EXPECT_THAT(closed(">&-", {"--", "/bin/echo", "lost"}).err, HasSubstr("could not be written"));
+  EXPECT_EQ(closed(">&-", {"--", "/bin/true"}).exit_code, 0) << "nothing was lost";
+  EXPECT_EQ(closed("<&- 2>&-", {"--", "/bin/echo", "kept"}).out, "kept\n");
+}
+
 TEST_P(Output, InterruptAndTerminateCancel) {
   for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
     Process process(command({"-c", "import time; print('up', flush=True); time.sleep(600)"}),
