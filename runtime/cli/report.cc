@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
+#include <map>
+#include <utility>
 
 #include "runtime/base/escape.h"
 #include "runtime/cli/write_out.h"
@@ -85,19 +86,53 @@ void add_layers(const Outcome& outcome, Lines& lines) {
   }
 }
 
+// How many entries are named one by one before the others of their kind are counted.
+constexpr std::size_t kNamed = 10;
+
+// Lines about files: the first few of each kind, then one with the number of the others.
+class FileLines {
+ public:
+  explicit FileLines(Lines& lines) : lines_(lines) {}
+  // `kind` reads as the end of "not saved: 7 more".
+  void add(const std::string& kind, std::string line) {
+    if (++counts_[kind] <= kNamed) lines_.push_back(std::move(line));
+  }
+  void add_counts(std::string_view what) {
+    for (const auto& [kind, count] : std::exchange(counts_, {})) {
+      if (count > kNamed)
+        lines_.push_back(fmt::format("{}: {} more{}", what, count - kNamed, kind));
+    }
+  }
+
+ private:
+  Lines& lines_;
+  std::map<std::string, std::size_t> counts_;
+};
+
+// Without the size in front, which differs from file to file ("12 bytes, over the limit of …").
+std::string kind_of(const std::string& reason) {
+  const std::size_t end = reason.find_first_not_of("0123456789");
+  constexpr std::string_view kBytes = " bytes, ";
+  const bool is_size = end != 0 && reason.compare(end, kBytes.size(), kBytes) == 0;
+  return ": " + shown(is_size ? reason.substr(end + kBytes.size()) : reason);
+}
+
 void add_files(const Outcome& outcome, bool saving, Lines& lines) {
+  FileLines files(lines);
   for (const collect::CollectedFile& file : outcome.files) {
     const bool saved = !file.saved_as.empty();
-    lines.push_back(fmt::format("{} {} ({} bytes)", saved ? "saved" : "not saved:",
-                                shown(saved ? file.saved_as : "/output/" + file.path), file.size));
+    files.add("", fmt::format("{} {} ({} bytes)", saved ? "saved" : "not saved:",
+                              shown(saved ? file.saved_as : "/output/" + file.path), file.size));
   }
+  files.add_counts(saving ? "saved" : "not saved");
   if (!saving && !outcome.files.empty()) {
     lines.push_back("to keep what is in /output: --output-dir DIR");
   }
   for (const collect::RefusedEntry& entry : outcome.refused) {
-    lines.push_back(
-        fmt::format("not saved: /output/{}: {}", shown(entry.path), shown(entry.reason)));
+    files.add(kind_of(entry.reason),
+              fmt::format("not saved: /output/{}: {}", shown(entry.path), shown(entry.reason)));
   }
+  files.add_counts("not saved");
 }
 
 // SECURITY: one denied use of a call that is filtered by its arguments is no reason to open all of

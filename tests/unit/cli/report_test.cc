@@ -104,6 +104,24 @@ TEST(Report, AWeakenedRequiredLayerIsAlwaysSaid) {
               ElementsAre("layer net_namespace was off: --net host", "layer cgroup was missing"));
 }
 
+TEST(Report, ManyFilesOfAKindAreCountedBeyondTheFirstTen) {
+  Outcome outcome = ended(Status::kOk);
+  for (int i = 0; i < 11; ++i) {
+    collect::CollectedFile file;
+    file.path = "f" + std::to_string(i);
+    outcome.files.push_back(file);
+    outcome.refused.push_back({"l" + std::to_string(i), "symbolic link"});
+    outcome.refused.push_back({"b" + std::to_string(i), std::to_string(i) + " bytes, over 5"});
+  }
+  const Lines lines = outcome_lines(outcome, false);
+  EXPECT_EQ(lines.size(), 10 + 1 + 1 + 20 + 2U);
+  EXPECT_THAT(lines, Contains("not saved: 1 more"));
+  EXPECT_THAT(lines, Contains("not saved: 1 more: symbolic link"));
+  EXPECT_THAT(lines, Contains("not saved: 1 more: over 5")) << "whatever their sizes";
+  outcome.files.pop_back();
+  EXPECT_THAT(outcome_lines(outcome, false), Not(Contains("not saved: 1 more"))) << "at the limit";
+}
+
 TEST(Report, LearnGivesTheProfileThatAllowsTheDenied) {
   Outcome outcome = ended(Status::kOk);
   outcome.denials = {{"chroot", "deny", 2}, {"mount", "hostile", 1}, {"syscall_600", "deny", 1}};
