@@ -1,12 +1,16 @@
 #include "runtime/spawn/spawner.h"
 
+#include <poll.h>
+#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
+#include "runtime/base/deadline.h"
 #include "runtime/base/sys.h"
 #include "runtime/spawn/id_maps.h"
 #include "runtime/spawn/spawner_process.h"
@@ -19,8 +23,30 @@ constexpr const char* kUserNamespaceFix =
     "allow user namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1, "
     "kernel.apparmor_restrict_unprivileged_userns=0 ('sbx-run doctor' tells which)";
 
+// The spawner ends by itself within milliseconds of its socket's end; a stopped one needs SIGKILL,
+// and one that the kernel holds (a frozen cgroup v1) does not even take that.
+constexpr std::chrono::milliseconds kEndPatience{3'000};
+
+bool ends_in_time(int pidfd) {
+  const auto deadline = std::chrono::steady_clock::now() + kEndPatience;
+  pollfd end{pidfd, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&end, 1, poll_timeout(deadline));
+  } while (ready < 0 && errno == EINTR);
+  return ready == 1;
+}
+
+// Blocks for as long as it takes, up to twice the patience; then the spawner is left to die when it
+// can, without anybody to wait for it.
 void reap(pid_t pid) {
-  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (pidfd && !ends_in_time(pidfd.get())) {
+    (void)sys::pidfd_signal(pidfd.get(), SIGKILL);  // ends_in_time tells whether it helped
+    (void)ends_in_time(pidfd.get());
+  }
+  // Without a pidfd (no descriptor left) there is only waiting.
+  while (::waitpid(pid, nullptr, pidfd ? WNOHANG : 0) < 0 && errno == EINTR) {
   }
 }
 

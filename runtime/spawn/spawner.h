@@ -65,6 +65,7 @@ class Spawner {
   [[nodiscard]] static Result<Spawner> start(const SpawnerOptions& options);
   Spawner(Spawner&&) noexcept = default;
   Spawner& operator=(Spawner&&) noexcept = default;
+  // Blocks until the spawner has ended: milliseconds, or seconds for one that has to be killed.
   ~Spawner();
 
   [[nodiscard]] pid_t pid() const { return pid_; }

@@ -173,6 +173,15 @@ TEST_F(Launches, OfASpawnerThatIsDroppedEndWithIt) {
   EXPECT_EQ(::kill(pid, 0), -1);
 }
 
+TEST_F(Launches, OfASpawnerThatIsStoppedDoNotHoldUpItsEnd) {
+  const pid_t pid = spawner_->pid();
+  const UniqueFd pidfd = open_pidfd(pid);
+  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  spawner_.reset();
+  EXPECT_TRUE(ends_within(pidfd, 0)) << "after a few seconds it is killed";
+  EXPECT_EQ(::kill(pid, 0), -1);
+}
+
 // Runs `act` in a child that then dies; returns what it wrote into the pipe.
 std::string in_child(void (*act)(int pipe)) {
   auto ends = sys::pipe();
