@@ -28,6 +28,9 @@
 #include "runtime/daemon/audit_event.h"
 #include "runtime/daemon/routes.h"
 #include "runtime/daemon/run_service.h"
+#include "runtime/daemon/session_files.h"
+#include "runtime/daemon/session_routes.h"
+#include "runtime/daemon/sessions.h"
 #include "runtime/plan/image.h"
 
 namespace sbx::daemon {
@@ -37,6 +40,7 @@ using async::Task;
 using std::chrono::seconds;
 
 constexpr int kPoolThreads = 2;
+constexpr int kTransferThreads = 4;  // sessions' trees on their way into and out of runs
 // Clients on this machine: one that reads slower than this holds a run's files for nothing.
 constexpr std::uint64_t kPaceBytes = 256 * 1024;
 // What answers may take after the last run.
@@ -105,6 +109,8 @@ class Service {
 
  private:
   [[nodiscard]] RunServiceParts parts();
+  [[nodiscard]] SessionBounds session_bounds() const;
+  [[nodiscard]] SessionTimes session_times() const;
   [[nodiscard]] http::ServerOptions server_options();
   [[nodiscard]] Result<void> listen();
   [[nodiscard]] Gauges gauges() const;
@@ -126,10 +132,13 @@ class Service {
 
   // Each uses those before it.
   async::Loop loop_;
-  async::WorkPool pool_;
+  async::WorkPool pool_, transfers_;
   Metrics metrics_;
   Admission admission_;
   RunService runs_;
+  Sessions sessions_;
+  SessionRoutes session_routes_;
+  SessionFiles session_files_;
   InfoRoutes info_routes_;
   http::Router router_;
   http::Server server_;
@@ -140,13 +149,23 @@ Service::Service(Started started, UniqueFd signals)
     : started_(std::move(started)),
       signals_(std::move(signals)),
       pool_(loop_, kPoolThreads),
+      transfers_(loop_, kTransferThreads),
       admission_(admission_limits(started_.configuration.daemon, started_.memory_budget)),
       runs_(parts()),
+      sessions_(
+          loop_, pool_, transfers_, std::move(started_.sessions), session_bounds(),
+          [&sandbox = started_.sandbox](std::uint32_t id) { return sandbox.lease_session_id(id); },
+          std::chrono::system_clock::now),
+      session_routes_(sessions_, runs_, started_.rules, session_times(),
+                      seconds(started_.configuration.daemon.queue_seconds)),
+      session_files_(sessions_),
       info_routes_{pool_, metrics_, runs_, [this] { return gauges(); }, [this] { return info(); }},
       server_(loop_, router_, server_options()),
       tasks_(loop_) {
   add_info_routes(router_, info_routes_);
   add_run_routes(router_, runs_);
+  add_session_routes(router_, session_routes_);
+  add_session_file_routes(router_, session_files_);
   metrics_.count_reaped(static_cast<std::uint64_t>(started_.swept.groups),
                         started_.swept.runs.size());
 }
@@ -162,6 +181,16 @@ RunServiceParts Service::parts() {
           .rules = started_.rules,
           .queue_time = seconds(config.queue_seconds),
           .sync_each_line = config.audit_sync_seconds == 0};
+}
+
+SessionBounds Service::session_bounds() const {
+  const DaemonConfig& config = started_.configuration.daemon;
+  return {config.session_max, config.session_max_per_peer};
+}
+
+SessionTimes Service::session_times() const {
+  const DaemonConfig& config = started_.configuration.daemon;
+  return {seconds(config.session_idle_seconds), seconds(config.session_age_seconds)};
 }
 
 http::ServerOptions Service::server_options() {
@@ -191,6 +220,7 @@ Gauges Service::gauges() const {
   gauges.queued = admission_.queued();
   gauges.memory_reserved = admission_.reserved();
   gauges.memory_budget = started_.memory_budget;
+  gauges.sessions = sessions_.count();
   gauges.connections = server_.counters().connections;
   gauges.resident_bytes = resident_bytes();
   gauges.open_fds = open_descriptors();
@@ -233,6 +263,10 @@ int Service::run() {
     log::error("pidfd_open", {{"error", to_string(sys_error("pidfd_open"))}});
     return 1;
   }
+  if (auto loaded = sessions_.load(); !loaded) {
+    log::error("cannot load the sessions", {{"error", to_string(loaded.error())}});
+    return 1;
+  }
   if (auto listening = listen(); !listening) {
     log::error("cannot listen", {{"error", to_string(listening.error())}});
     return 1;
@@ -241,6 +275,7 @@ int Service::run() {
   tasks_.spawn(watch_spawner());
   tasks_.spawn(reap());
   tasks_.spawn(sync_audit());
+  tasks_.spawn(sessions_.tend_always());
   notify_systemd("READY=1");
   loop_.run();
   log::info("ended", {{"exit_code", std::int64_t{exit_code_}}});
@@ -333,6 +368,7 @@ Task<void> Service::end() {
     (void)co_await runs_.idle(async::after(kAnswerTime));
   }
   co_await server_.drain(async::after(kAnswerTime));
+  co_await sessions_.tend();
   loop_.stop();
 }
 

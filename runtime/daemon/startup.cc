@@ -157,15 +157,22 @@ Result<Started> start_up(const Arguments& arguments) {
   SBX_ASSIGN(Sandbox sandbox, open_sandbox(configuration, places, user));
   // From here on without privileges.
   SBX_ASSIGN(AuditLog audit, AuditLog::open(places.audit_dir()));
+  SBX_ASSIGN(SessionStore sessions, SessionStore::open(places.sessions_dir()));
   SBX_ASSIGN(Sandbox::Swept swept, sandbox.sweep());
   SBX_TRY(note_reaped(audit, swept));
   RequestRules rules{configuration.profiles,
                      effective_ceilings(config.ceilings, configuration.runtime,
                                         std::min(budget, host.memory), host.cpus)};
   SBX_TRY(prove(sandbox, rules));
-  return Started{
-      std::move(configuration), places, std::move(listeners), std::move(sandbox), std::move(audit),
-      std::move(rules),         budget, std::move(swept)};
+  return Started{std::move(configuration),
+                 places,
+                 std::move(listeners),
+                 std::move(sandbox),
+                 std::move(audit),
+                 std::move(sessions),
+                 std::move(rules),
+                 budget,
+                 std::move(swept)};
 }
 
 }  // namespace sbx::daemon

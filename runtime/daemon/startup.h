@@ -16,6 +16,7 @@
 #include "runtime/daemon/identity.h"
 #include "runtime/daemon/places.h"
 #include "runtime/daemon/run_request.h"
+#include "runtime/daemon/session_store.h"
 #include "runtime/policy/config.h"
 #include "runtime/sandbox.h"
 
@@ -35,6 +36,7 @@ struct Started {
   std::vector<http::Listener> listeners;
   Sandbox sandbox;
   AuditLog audit;
+  SessionStore sessions;
   RequestRules rules;
   std::uint64_t memory_budget = 0;
   Sandbox::Swept swept;  // what a dead daemon had left

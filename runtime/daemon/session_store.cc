@@ -1,0 +1,211 @@
+#include "runtime/daemon/session_store.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <memory>
+#include <set>
+
+#include "runtime/base/scope_exit.h"
+#include "runtime/base/sys.h"
+#include "runtime/daemon/session_directory.h"
+#include "runtime/spawn/records.h"
+#include "runtime/workspace/tree.h"
+
+namespace sbx::daemon {
+namespace {
+
+using workspace::open_inside;
+
+constexpr const char* kExpiredName = "expired";
+constexpr const char* kLockName = ".lock";
+constexpr std::string_view kNewPrefix = ".new-";
+constexpr std::string_view kGonePrefix = ".gone-";
+constexpr const char* kFix = "give sbxd's user a directory of his own: sbxd --state-dir DIR";
+
+Result<void> make_directory(int parent, const std::string& name) {
+  if (::mkdirat(parent, name.c_str(), 0700) != 0) return sys_error("mkdir", name);
+  return {};
+}
+
+Result<void> sync(int directory, const char* what) {
+  SBX_ASSIGN(const UniqueFd fd, open_inside(directory, ".", O_RDONLY | O_DIRECTORY));
+  if (::fsync(fd.get()) != 0) return sys_error("fsync", what);
+  return {};
+}
+
+// Under a name of its own, then renamed: the old file or the new one, never a part.
+Result<void> write_durably(int directory, const std::string& name, std::string_view text) {
+  const std::string temporary = "put-" + spawn::new_run_id();
+  SBX_ASSIGN(const UniqueFd file,
+             open_inside(directory, temporary, O_WRONLY | O_CREAT | O_EXCL, 0600));
+  ScopeExit remove([&] { (void)::unlinkat(directory, temporary.c_str(), 0); });
+  SBX_TRY(sys::write_all(file.get(), text));
+  if (::fsync(file.get()) != 0) return sys_error("fsync", name);
+  if (::renameat(directory, temporary.c_str(), directory, name.c_str()) != 0) {
+    return sys_error("rename", name);
+  }
+  remove.release();
+  return sync(directory, name.c_str());
+}
+
+Result<std::string> read_small(int directory, const std::string& name, struct stat& info) {
+  SBX_ASSIGN(const UniqueFd file, open_inside(directory, name, O_RDONLY));
+  if (::fstat(file.get(), &info) != 0) return sys_error("fstat", name);
+  return sys::read_all(file.get(), kMaxRecordBytes);
+}
+
+Result<std::vector<std::string>> names_in(int directory) {
+  SBX_ASSIGN(UniqueFd fd, open_inside(directory, ".", O_RDONLY | O_DIRECTORY));
+  const std::unique_ptr<DIR, int (*)(DIR*)> stream(::fdopendir(fd.get()), ::closedir);
+  if (!stream) return sys_error("fdopendir");
+  (void)fd.release();  // the stream owns it now
+  std::vector<std::string> names;
+  for (;;) {
+    errno = 0;
+    const dirent* entry = ::readdir(stream.get());
+    if (entry == nullptr && errno != 0) return sys_error("readdir");
+    if (entry == nullptr) break;
+    const std::string_view name(entry->d_name);
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+}  // namespace
+
+Result<SessionStore> SessionStore::open(const std::string& directory) {
+  auto top = sys::open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!top) return host_lacks("open", top.error().sys_errno, directory, kFix);
+  if (::mkdirat(top->get(), kExpiredName, 0700) != 0 && errno != EEXIST) {
+    return host_lacks("mkdir", errno, directory + "/" + kExpiredName, kFix);
+  }
+  SBX_ASSIGN(UniqueFd expired, open_inside(top->get(), kExpiredName, O_RDONLY | O_DIRECTORY));
+  SBX_ASSIGN(UniqueFd lock, open_inside(top->get(), kLockName, O_RDWR | O_CREAT, 0600));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    return host_lacks("flock", errno, directory + " is in use by another sbxd",
+                      "stop it, or give this one a --state-dir of its own");
+  }
+  return SessionStore(*std::move(top), std::move(expired), std::move(lock));
+}
+
+Result<SessionStore::Loaded> SessionStore::load() const {
+  Loaded loaded;
+  SBX_TRY(load_tombstones(loaded));
+  SBX_ASSIGN(const auto names, names_in(top_.get()));
+  std::set<std::string> buried;
+  for (const Tombstone& tombstone : loaded.tombstones) buried.insert(tombstone.id);
+  for (const std::string& name : names) {
+    if (name == kExpiredName || name == kLockName) continue;
+    if (name.starts_with(kNewPrefix) || name.starts_with(kGonePrefix) || buried.count(name) > 0) {
+      loaded.leftovers.push_back({"", name});
+      continue;
+    }
+    auto session =
+        is_session_id(name) ? load_session(name) : Result<StoredSession>(invalid("not a session"));
+    if (!session) {
+      loaded.complaints.push_back(name + ": " + to_string(session.error()));
+      continue;
+    }
+    SBX_ASSIGN(const auto beside, names_in(session->directory.get()));
+    for (const std::string& each : beside) {
+      if (each != kTreeName && each != kRecordName) loaded.leftovers.push_back({name, each});
+    }
+    loaded.sessions.push_back(*std::move(session));
+  }
+  return loaded;
+}
+
+Result<StoredSession> SessionStore::load_session(const std::string& id) const {
+  StoredSession session;
+  SBX_ASSIGN(session.directory, open_inside(top_.get(), id, O_PATH | O_DIRECTORY));
+  struct stat info{};
+  SBX_ASSIGN(const std::string text, read_small(session.directory.get(), kRecordName, info));
+  SBX_ASSIGN(session.record, parse_session_record(text));
+  if (session.record.id != id) return invalid("the record is of another session");
+  SBX_TRY(open_tree(session.directory.get()));
+  session.last_used = SessionTime(std::chrono::seconds(info.st_mtim.tv_sec));
+  return session;
+}
+
+Result<void> SessionStore::load_tombstones(Loaded& loaded) const {
+  SBX_ASSIGN(const auto names, names_in(expired_.get()));
+  for (const std::string& name : names) {
+    if (!is_session_id(name)) {
+      (void)::unlinkat(expired_.get(), name.c_str(), 0);  // one in the making
+      continue;
+    }
+    struct stat info{};
+    const auto text = read_small(expired_.get(), name, info);
+    auto tombstone = text ? parse_tombstone(*text) : Result<Tombstone>(text.error());
+    if (tombstone && tombstone->id == name) {
+      loaded.tombstones.push_back(*std::move(tombstone));
+    } else {
+      loaded.complaints.push_back(std::string(kExpiredName) + "/" + name + " is no tombstone");
+    }
+  }
+  return {};
+}
+
+Result<StoredSession> SessionStore::create(const SessionRecord& record, SessionTime now) const {
+  const std::string making = std::string(kNewPrefix) + record.id;
+  SBX_TRY(make_directory(top_.get(), making));
+  ScopeExit remove([&] { (void)workspace::remove_tree(top_.get(), making); });
+  StoredSession session{record, now, UniqueFd()};
+  SBX_ASSIGN(session.directory, open_inside(top_.get(), making, O_PATH | O_DIRECTORY));
+  const int directory = session.directory.get();
+  SBX_TRY(make_directory(directory, kTreeName));
+  SBX_TRY(write_durably(directory, kRecordName, to_text(record)));
+  SBX_TRY(touch(directory, now));
+  if (::renameat(top_.get(), making.c_str(), top_.get(), record.id.c_str()) != 0) {
+    return sys_error("rename", record.id);
+  }
+  remove.release();
+  SBX_TRY(sync(top_.get(), "sessions"));
+  return session;
+}
+
+Result<void> SessionStore::rewrite(int session, const SessionRecord& record) const {
+  struct stat info{};
+  if (::fstatat(session, kRecordName, &info, AT_SYMLINK_NOFOLLOW) != 0) {
+    return sys_error("fstatat", kRecordName);
+  }
+  SBX_TRY(write_durably(session, kRecordName, to_text(record)));
+  return touch(session, SessionTime(std::chrono::seconds(info.st_mtim.tv_sec)));
+}
+
+Result<Leftover> SessionStore::set_aside(const std::string& id) const {
+  std::string gone = std::string(kGonePrefix) + id;
+  if (::renameat(top_.get(), id.c_str(), top_.get(), gone.c_str()) != 0) {
+    return sys_error("rename", id);
+  }
+  SBX_TRY(sync(top_.get(), "sessions"));
+  return Leftover{"", std::move(gone)};
+}
+
+Result<void> SessionStore::bury(const Tombstone& tombstone) const {
+  return write_durably(expired_.get(), tombstone.id, to_text(tombstone));
+}
+
+Result<void> SessionStore::forget(const std::string& tombstone) const {
+  if (::unlinkat(expired_.get(), tombstone.c_str(), 0) != 0 && errno != ENOENT) {
+    return sys_error("unlink", tombstone);
+  }
+  return {};
+}
+
+Result<void> SessionStore::remove(const Leftover& leftover) const {
+  if (leftover.session.empty()) return remove_beside(top_.get(), leftover.name);
+  SBX_ASSIGN(const UniqueFd session,
+             open_inside(top_.get(), leftover.session, O_PATH | O_DIRECTORY));
+  return remove_beside(session.get(), leftover.name);
+}
+
+}  // namespace sbx::daemon
