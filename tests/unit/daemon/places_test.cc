@@ -1,0 +1,116 @@
+#include "runtime/daemon/places.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+
+#include "tests/support/process.h"
+
+namespace sbx::daemon {
+namespace {
+
+// The variables that matter, as one test wants them.
+class PlacesTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    for (const char* name : kNames) ::unsetenv(name);
+  }
+  void TearDown() override { SetUp(); }
+  static constexpr const char* kNames[] = {"XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME",
+                                           "STATE_DIRECTORY", "RUNTIME_DIRECTORY"};
+  test::TemporaryDirectory directory_;
+};
+
+TEST_F(PlacesTest, OfRootAreTheSystems) {
+  const auto places = choose_places({}, {}, true);
+  ASSERT_TRUE(places);
+  EXPECT_EQ(places->socket, "/run/sbx/sbxd.sock");
+  EXPECT_EQ(places->state_dir, "/var/lib/sbx");
+  EXPECT_EQ(places->runtime_dir, "/run/sbx/sbxd");
+}
+
+TEST_F(PlacesTest, OfAUserAreHisOwn) {
+  ::setenv("XDG_RUNTIME_DIR", "/run/user/1", 1);
+  ::setenv("HOME", "/home/u", 1);
+  const auto places = choose_places({}, {}, false);
+  ASSERT_TRUE(places);
+  EXPECT_EQ(places->socket, "/run/user/1/sbx/sbxd.sock");
+  EXPECT_EQ(places->state_dir, "/home/u/.local/state/sbx");
+  EXPECT_EQ(places->runtime_dir, "") << "the library's default";
+  ::setenv("XDG_STATE_HOME", "/home/u/s", 1);
+  EXPECT_EQ(choose_places({}, {}, false)->state_dir, "/home/u/s/sbx");
+}
+
+TEST_F(PlacesTest, OfAUnitAreSystemds) {
+  ::setenv("STATE_DIRECTORY", "/var/lib/a:/var/lib/b", 1);
+  ::setenv("RUNTIME_DIRECTORY", "/run/a", 1);
+  const auto places = choose_places({}, {}, false);
+  ASSERT_TRUE(places);
+  EXPECT_EQ(places->state_dir, "/var/lib/a");
+  EXPECT_EQ(places->runtime_dir, "/run/a");
+  EXPECT_EQ(places->socket, "") << "the unit passes one";
+}
+
+TEST_F(PlacesTest, OfTheConfigurationGoFirst) {
+  DaemonConfig config;
+  config.socket = "/s";
+  config.state_dir = "/d";
+  policy::RuntimeConfig runtime;
+  runtime.runtime_dir = "/r";
+  for (const bool root : {false, true}) {
+    const auto places = choose_places(config, runtime, root);
+    ASSERT_TRUE(places);
+    EXPECT_EQ(places->socket, "/s");
+    EXPECT_EQ(places->state_dir, "/d");
+    EXPECT_EQ(places->runtime_dir, "/r");
+  }
+}
+
+TEST_F(PlacesTest, WithoutAHomeAStateDirectoryMustBeNamed) {
+  const auto places = choose_places({}, {}, false);
+  ASSERT_FALSE(places);
+  EXPECT_EQ(places.error().code, ErrorCode::kInvalid);
+}
+
+TEST_F(PlacesTest, AreMadeForTheOneWhoWillUseThem) {
+  const std::string top = directory_.path();
+  const Places places{top + "/run/deep/s", top + "/lib/state", top + "/run/records"};
+  std::optional<ServiceUser> user;
+  if (::geteuid() == 0) user = ServiceUser{"nobody", 65534, 65534};
+  ASSERT_TRUE(make_places(places, user));
+  ASSERT_TRUE(make_places(places, user)) << "again, over what is there";
+  const uid_t owner = user ? user->uid : ::geteuid();
+  for (const std::string& path : {places.audit_dir(), places.sessions_dir(), places.runtime_dir}) {
+    struct stat info{};
+    ASSERT_EQ(::stat(path.c_str(), &info), 0) << path;
+    EXPECT_EQ(info.st_uid, owner) << path;
+    EXPECT_EQ(info.st_mode & 07777U, 0700U) << path;
+  }
+  EXPECT_TRUE(std::filesystem::is_directory(top + "/run/deep"));
+  struct stat info{};
+  ASSERT_EQ(::stat(places.state_dir.c_str(), &info), 0);
+  EXPECT_EQ(info.st_uid, ::geteuid()) << "what holds images too stays root's";
+}
+
+TEST_F(PlacesTest, ThatBelongToSomebodyElseAreRefused) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can make a directory of somebody else's";
+  const Places places{directory_.path() + "/s", directory_.path() + "/state", {}};
+  std::filesystem::create_directories(places.audit_dir());
+  ASSERT_EQ(::chown(places.audit_dir().c_str(), 12345, 12345), 0);
+  EXPECT_FALSE(make_places(places, ServiceUser{"nobody", 65534, 65534}));
+}
+
+TEST_F(PlacesTest, ThatAreLinksAreNotFollowed) {
+  const Places places{directory_.path() + "/s", directory_.path() + "/state", {}};
+  std::filesystem::create_directories(places.state_dir);
+  std::filesystem::create_directory(directory_.path() + "/elsewhere");
+  std::filesystem::create_symlink(directory_.path() + "/elsewhere", places.audit_dir());
+  EXPECT_FALSE(make_places(places, std::nullopt));
+}
+
+}  // namespace
+}  // namespace sbx::daemon
