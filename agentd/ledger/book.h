@@ -1,0 +1,64 @@
+// Book: the ledger in SQLite. Blocking; from one thread at a time. Any number of processes may have
+// the same file open.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "agentd/ledger/ledger.h"
+#include "agentd/store/database.h"
+#include "runtime/base/result.h"
+
+namespace agentd::ledger {
+
+struct BookOptions {
+  std::string owner;                                 // own_identity()
+  std::function<bool(const std::string&)> is_alive;  // of an owner
+  // Milliseconds since the epoch; kept with each reservation for people to read. Nothing is decided
+  // by it, so a clock that jumps breaks nothing.
+  std::function<std::int64_t()> now;
+};
+
+// As the functions of Ledger, which see.
+class Book {
+ public:
+  // Makes the tables when there are none.
+  [[nodiscard]] static sbx::Result<Book> open(store::Database database, BookOptions options);
+
+  [[nodiscard]] sbx::Result<Grant> reserve(const Reservation& reservation);
+  [[nodiscard]] sbx::Result<Settlement> settle(const std::string& id,
+                                               const std::vector<Actual>& actual);
+  [[nodiscard]] sbx::Result<void> release(const std::string& id, const std::string& reason);
+  [[nodiscard]] sbx::Result<int> release_dead_owners();
+  [[nodiscard]] sbx::Result<Balance> balance(const std::string& account);
+  // Drops settled and released reservations, and the accounts, whose names start with `prefix`, of
+  // something that is over. What is still reserved stays.
+  [[nodiscard]] sbx::Result<void> forget(const std::string& prefix);
+
+ private:
+  Book(store::Database database, BookOptions options)
+      : database_(std::move(database)), options_(std::move(options)) {}
+
+  struct Held {
+    std::string account;
+    std::int64_t reserved = 0;
+    std::int64_t settled = 0;
+    bool flagged = false;
+  };
+  enum class Standing : std::uint8_t { kUnknown, kReserved, kSettled, kReleased };
+  [[nodiscard]] sbx::Result<Standing> standing_of(const std::string& id);
+  [[nodiscard]] sbx::Result<std::vector<Held>> lines_of(const std::string& id);
+  [[nodiscard]] sbx::Result<Grant> room_for(const Line& line);
+  [[nodiscard]] sbx::Result<void> add_line(const std::string& id, const Line& line);
+  [[nodiscard]] sbx::Result<void> bill(const std::string& id, const Held& line);
+  [[nodiscard]] sbx::Result<void> close(const std::string& id, Standing standing,
+                                        std::string_view note);
+  [[nodiscard]] sbx::Result<void> release_inside(const std::string& id, const std::string& reason);
+
+  store::Database database_;
+  BookOptions options_;
+};
+
+}  // namespace agentd::ledger

@@ -1,0 +1,179 @@
+#include "agentd/store/database.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <map>
+#include <utility>
+
+#include "runtime/base/sys.h"
+
+namespace agentd::store {
+namespace {
+
+sbx::Error error_of(sqlite3* database, int result, std::string_view operation) {
+  const std::string detail =
+      database != nullptr ? ::sqlite3_errmsg(database) : ::sqlite3_errstr(result);
+  sbx::Error error{.code = sbx::ErrorCode::kHost,
+                   .stage = "store",
+                   .operation = std::string(operation),
+                   .sys_errno = 0,
+                   .detail = detail,
+                   .fix = {}};
+  switch (result & 0xFF) {
+    case SQLITE_FULL:
+      error.sys_errno = ENOSPC;
+      error.fix = "make room on the file system of the state directory";
+      break;
+    case SQLITE_NOTADB:
+    case SQLITE_CORRUPT:
+      error.fix = "move the state directory's agentd.db away; a new one is made";
+      break;
+    case SQLITE_CANTOPEN:
+    case SQLITE_READONLY:
+    case SQLITE_PERM:
+      error.fix = "make the state directory writable for agentd, or name another with --state-dir";
+      break;
+    case SQLITE_BUSY:
+      error.fix = "another process holds agentd.db for long: let only agentd use it";
+      break;
+    default:
+      break;
+  }
+  return error;
+}
+
+sqlite3* database_of(sqlite3_stmt* statement) {
+  return ::sqlite3_db_handle(statement);
+}
+
+}  // namespace
+
+Statement::~Statement() {
+  if (statement_ != nullptr) (void)::sqlite3_reset(statement_);  // repeats step()'s error
+}
+
+Statement& Statement::bind(int parameter, std::int64_t value) {
+  // Fails only for a parameter that the text does not have: found by the first test.
+  (void)::sqlite3_bind_int64(statement_, parameter, value);
+  return *this;
+}
+
+Statement& Statement::bind(int parameter, std::string_view text) {
+  // A null pointer would be NULL.
+  const char* bytes = text.data() == nullptr ? "" : text.data();
+  (void)::sqlite3_bind_text64(statement_, parameter, bytes, text.size(), SQLITE_TRANSIENT,
+                              SQLITE_UTF8);  // as above
+  return *this;
+}
+
+sbx::Result<bool> Statement::step() {
+  const int result = ::sqlite3_step(statement_);
+  if (result == SQLITE_ROW) return true;
+  if (result == SQLITE_DONE) return false;
+  return error_of(database_of(statement_), result, "sqlite3_step");
+}
+
+sbx::Result<void> Statement::run() {
+  auto row = step();
+  if (!row) return std::move(row).error();
+  return {};
+}
+
+std::int64_t Statement::integer(int column) const {
+  return ::sqlite3_column_int64(statement_, column);
+}
+
+std::string Statement::text(int column) const {
+  const auto* bytes = static_cast<const char*>(::sqlite3_column_blob(statement_, column));
+  const int size = ::sqlite3_column_bytes(statement_, column);
+  return bytes == nullptr ? std::string() : std::string(bytes, static_cast<std::size_t>(size));
+}
+
+bool Statement::is_null(int column) const {
+  return ::sqlite3_column_type(statement_, column) == SQLITE_NULL;
+}
+
+struct Database::State {
+  sqlite3* database = nullptr;
+  std::map<const char*, sqlite3_stmt*> statements;
+  Durability durability = Durability::kProcess;
+
+  State() = default;
+  State(const State&) = delete;
+  State& operator=(const State&) = delete;
+  ~State() {
+    for (const auto& [sql, statement] : statements) (void)::sqlite3_finalize(statement);
+    (void)::sqlite3_close(database);  // nothing is open on it any more
+  }
+};
+
+Database::Database(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Database::Database(Database&&) noexcept = default;
+Database::~Database() = default;
+
+sbx::Result<Database> Database::open(const DatabaseOptions& options) {
+  // SQLite gives -wal and -shm the mode of the file itself.
+  auto file = sbx::sys::open(options.path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+  if (!file) {
+    return sbx::host_lacks("open", file.error().sys_errno, options.path,
+                           "make the state directory writable for agentd, or name another with "
+                           "--state-dir");
+  }
+  auto state = std::make_unique<State>();
+  constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
+  const int opened = ::sqlite3_open_v2(options.path.c_str(), &state->database, kFlags, nullptr);
+  if (opened != SQLITE_OK) return error_of(state->database, opened, "sqlite3_open_v2");
+  (void)::sqlite3_busy_timeout(state->database, options.busy_milliseconds);  // never fails
+  Database database(std::move(state));
+  SBX_TRY(
+      database.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
+                       "PRAGMA journal_size_limit=4194304; PRAGMA trusted_schema=OFF;"));
+  if (options.max_pages > 0) {
+    SBX_TRY(database.execute(fmt::format("PRAGMA max_page_count={}", options.max_pages).c_str()));
+  }
+  return database;
+}
+
+sbx::Result<void> Database::execute(const char* sql) {
+  const int result = ::sqlite3_exec(state_->database, sql, nullptr, nullptr, nullptr);
+  if (result != SQLITE_OK) return error_of(state_->database, result, "sqlite3_exec");
+  return {};
+}
+
+sbx::Result<Statement> Database::statement(const char* sql) {
+  const auto known = state_->statements.find(sql);
+  if (known != state_->statements.end()) {
+    (void)::sqlite3_clear_bindings(known->second);  // never fails
+    return Statement(known->second);
+  }
+  sqlite3_stmt* prepared = nullptr;
+  const int result = ::sqlite3_prepare_v3(state_->database, sql, -1, SQLITE_PREPARE_PERSISTENT,
+                                          &prepared, nullptr);
+  if (result != SQLITE_OK) return error_of(state_->database, result, "sqlite3_prepare_v3");
+  state_->statements.emplace(sql, prepared);
+  return Statement(prepared);
+}
+
+sbx::Result<void> Database::begin(Durability durability) {
+  if (durability != state_->durability) {
+    SBX_TRY(execute(durability == Durability::kPower ? "PRAGMA synchronous=FULL"
+                                                     : "PRAGMA synchronous=NORMAL"));
+    state_->durability = durability;
+  }
+  return execute("BEGIN IMMEDIATE");
+}
+
+sbx::Result<void> Database::commit() {
+  return execute("COMMIT");
+}
+
+void Database::rollback() {
+  // Nothing to do when SQLite has rolled back by itself, as after a full disk.
+  (void)::sqlite3_exec(state_->database, "ROLLBACK", nullptr, nullptr, nullptr);
+}
+
+}  // namespace agentd::store

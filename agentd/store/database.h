@@ -1,0 +1,102 @@
+// Database: one connection to agentd's SQLite file, with errors as values.
+//
+// Used by ledger/ and history/, each with a connection of its own on the daemon's store thread (or
+// wherever blocking is allowed); never from two threads at once. SQLite is in database.cc and
+// nowhere else. WAL mode: readers of other processes never block a writer, and what was committed
+// survives the death of any process. Power loss: see Durability.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "runtime/base/result.h"
+
+struct sqlite3;
+struct sqlite3_stmt;
+
+namespace agentd::store {
+
+// A prepared statement in use. Its destructor ends the use: a SELECT that was not read to its end
+// would keep its transaction open. One text is in use once at a time. Parameters and columns count
+// as in SQLite: parameters from 1, columns from 0.
+class Statement {
+ public:
+  explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
+  Statement(Statement&& other) noexcept : statement_(std::exchange(other.statement_, nullptr)) {}
+  Statement& operator=(Statement&&) = delete;
+  ~Statement();
+
+  Statement& bind(int parameter, std::int64_t value);
+  Statement& bind(int parameter, std::string_view text);  // copied
+
+  // True: a row is there; false: the statement is done.
+  [[nodiscard]] sbx::Result<bool> step();
+  // For statements that give no row.
+  [[nodiscard]] sbx::Result<void> run();
+
+  [[nodiscard]] std::int64_t integer(int column) const;
+  [[nodiscard]] std::string text(int column) const;
+  [[nodiscard]] bool is_null(int column) const;
+
+ private:
+  sqlite3_stmt* statement_;  // borrowed from the Database
+};
+
+enum class Durability : std::uint8_t {
+  kProcess,  // survives the death of processes
+  kPower,    // is on the disk when the commit returns
+};
+
+struct DatabaseOptions {
+  std::string path;
+  int busy_milliseconds = 5000;  // how long a writer waits for another process's
+  std::int64_t max_pages = 0;    // for tests: the file is "full" at that many; 0: no bound
+};
+
+class Database {
+ public:
+  // Creates the file (0600) when there is none. kHost when it cannot be opened or is no database.
+  [[nodiscard]] static sbx::Result<Database> open(const DatabaseOptions& options);
+  Database(Database&&) noexcept;
+  Database& operator=(Database&&) = delete;
+  ~Database();
+
+  // Statements without parameters, separated by ";".
+  [[nodiscard]] sbx::Result<void> execute(const char* sql);
+  // Prepared once for each text, which must be a literal that lives on. Preparing fails only for a
+  // mistake in it, or when the file is broken.
+  [[nodiscard]] sbx::Result<Statement> statement(const char* sql);
+
+  // BEGIN IMMEDIATE: whoever has begun is the only writer, so reads inside see the latest state.
+  [[nodiscard]] sbx::Result<void> begin(Durability durability);
+  [[nodiscard]] sbx::Result<void> commit();
+  void rollback();
+
+ private:
+  struct State;
+  explicit Database(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+// Runs `body` (Result<T>()) in a transaction: committed when it gives a value, else rolled back.
+template <typename Body>
+[[nodiscard]] auto in_transaction(Database& database, Durability durability, Body body)
+    -> decltype(body()) {
+  SBX_TRY(database.begin(durability));
+  auto result = body();
+  if (!result) {
+    database.rollback();
+    return result;
+  }
+  if (auto committed = database.commit(); !committed) {
+    database.rollback();
+    return sbx::unexpected(std::move(committed).error());
+  }
+  return result;
+}
+
+}  // namespace agentd::store

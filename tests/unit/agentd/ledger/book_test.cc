@@ -1,0 +1,201 @@
+#include "agentd/ledger/book.h"
+
+#include <gtest/gtest.h>
+
+#include "agentd/ledger/owner.h"
+#include "tests/support/process.h"
+
+namespace agentd::ledger {
+namespace {
+
+class BookTest : public ::testing::Test {
+ protected:
+  Book open(const std::string& owner = "me", std::int64_t max_pages = 0) {
+    auto database =
+        store::Database::open({.path = directory_.path() + "/agentd.db", .max_pages = max_pages});
+    EXPECT_TRUE(database) << to_string(database.error());
+    auto book = Book::open(*std::move(database),
+                           {.owner = owner,
+                            .is_alive = [this](const std::string& who) { return who != dead_; },
+                            .now = [] { return 1000; }});
+    EXPECT_TRUE(book) << to_string(book.error());
+    return *std::move(book);
+  }
+
+  sbx::test::TemporaryDirectory directory_;
+  std::string dead_ = "nobody";
+};
+
+Reservation of(const std::string& id, std::int64_t amount, std::int64_t cap = 100,
+               const std::string& account = "a") {
+  return {.id = id, .lines = {{account, amount, cap}}};
+}
+
+Grant granted(Book& book, const Reservation& reservation) {
+  auto grant = book.reserve(reservation);
+  EXPECT_TRUE(grant) << to_string(grant.error());
+  return grant ? *grant : Grant{};
+}
+
+void expect_balance(Book& book, std::int64_t settled, std::int64_t reserved,
+                    const std::string& account = "a") {
+  const auto balance = book.balance(account);
+  ASSERT_TRUE(balance);
+  EXPECT_EQ(balance->settled, settled);
+  EXPECT_EQ(balance->reserved, reserved);
+}
+
+TEST_F(BookTest, AReservationCountsUntilItIsSettledToTheRealFigure) {
+  Book book = open();
+  EXPECT_TRUE(granted(book, of("r1", 60)).granted);
+  expect_balance(book, 0, 60);
+  const Grant refused = granted(book, of("r2", 41));
+  EXPECT_FALSE(refused.granted);
+  EXPECT_EQ(refused.account, "a");
+  EXPECT_EQ(refused.available, 40);
+  EXPECT_TRUE(granted(book, of("r2", 40)).granted) << "a refusal leaves no trace";
+  ASSERT_TRUE(book.settle("r1", {{"a", 10}}));
+  expect_balance(book, 10, 40);
+  ASSERT_TRUE(book.release("r2", "cancelled"));
+  expect_balance(book, 10, 0);
+  EXPECT_TRUE(granted(book, of("r3", 90)).granted);
+}
+
+TEST_F(BookTest, SeveralAccountsAreReservedTogetherOrNotAtAll) {
+  Book book = open();
+  Reservation both{.id = "r", .lines = {{"a", 5, 10}, {"b", 11, 10}}};
+  const Grant refused = granted(book, both);
+  EXPECT_EQ(refused.account, "b");
+  expect_balance(book, 0, 0, "a");
+  both.lines[1].amount = 10;
+  EXPECT_TRUE(granted(book, both).granted);
+  ASSERT_TRUE(book.settle("r", {{"b", 0}}));
+  expect_balance(book, 5, 0, "a");  // not named: as reserved
+  expect_balance(book, 0, 0, "b");
+}
+
+TEST_F(BookTest, EveryCallIsIdempotent) {
+  Book book = open();
+  for (int i = 0; i < 2; ++i) EXPECT_TRUE(granted(book, of("r", 60)).granted);
+  expect_balance(book, 0, 60);
+  for (int i = 0; i < 2; ++i) {
+    const auto settled = book.settle("r", {{"a", 7 + i}});
+    ASSERT_TRUE(settled);
+    EXPECT_EQ(settled->lines.at(0).billed, 7);
+  }
+  ASSERT_TRUE(book.release("r", "too late"));
+  EXPECT_TRUE(granted(book, of("r", 60)).granted) << "the same call, long over";
+  expect_balance(book, 7, 0);
+  ASSERT_TRUE(book.release("never", "x"));
+  EXPECT_FALSE(book.settle("never", {}));
+}
+
+TEST_F(BookTest, AFigureThatCannotBeIsBilledAsReservedAndFlagged) {
+  Book book = open();
+  for (const std::int64_t figure : {std::int64_t{-1}, std::int64_t{31}, INT64_MAX, INT64_MIN}) {
+    const std::string id = "r" + std::to_string(figure);
+    EXPECT_TRUE(granted(book, of(id, 30, 1000)).granted);
+    const auto settled = book.settle(id, {{"a", figure}});
+    ASSERT_TRUE(settled);
+    EXPECT_EQ(settled->lines.at(0).billed, 30);
+    EXPECT_TRUE(settled->lines.at(0).flagged);
+  }
+  expect_balance(book, 120, 0);
+}
+
+TEST_F(BookTest, AmountsThatCannotBeAreRefusedAsMistakes) {
+  Book book = open();
+  EXPECT_FALSE(book.reserve(of("r", -1)));
+  EXPECT_FALSE(book.reserve(of("r", INT64_MAX, INT64_MAX)));
+  EXPECT_FALSE(book.reserve(of("r", 1, -1)));
+  EXPECT_TRUE(granted(book, of("r", 0, 0)).granted) << "nothing of nothing";
+}
+
+TEST_F(BookTest, ALoweredCapStopsNewReservationsOnly) {
+  Book book = open();
+  EXPECT_TRUE(granted(book, of("r1", 60, 100)).granted);
+  const Grant refused = granted(book, of("r2", 1, 50));
+  EXPECT_FALSE(refused.granted);
+  EXPECT_EQ(refused.available, 0);
+  ASSERT_TRUE(book.settle("r1", {{"a", 60}}));
+  EXPECT_FALSE(granted(book, of("r3", 0, 50)).granted) << "settled above it already";
+}
+
+TEST_F(BookTest, WhatADeadOwnerHeldIsReleasedAndOnRecord) {
+  Book lost = open("lost");
+  Book other = open("other");
+  EXPECT_TRUE(granted(lost, of("r1", 60)).granted);
+  EXPECT_TRUE(granted(other, of("r2", 20)).granted);
+  Book book = open();
+  EXPECT_TRUE(granted(book, of("r3", 20)).granted);
+  EXPECT_EQ(*book.release_dead_owners(), 0);
+  dead_ = "lost";
+  EXPECT_EQ(*book.release_dead_owners(), 1);
+  EXPECT_EQ(*book.release_dead_owners(), 0);
+  expect_balance(book, 0, 40);
+}
+
+TEST_F(BookTest, WhatIsOverCanBeForgottenButNotWhatIsReserved) {
+  Book book = open();
+  EXPECT_TRUE(granted(book, of("request/1/a", 1, 100, "request/1/tokens")).granted);
+  EXPECT_TRUE(granted(book, of("request/1/b", 1, 100, "request/1/tokens")).granted);
+  ASSERT_TRUE(book.settle("request/1/a", {}));
+  ASSERT_TRUE(book.forget("request/1/"));
+  expect_balance(book, 1, 1, "request/1/tokens");
+  ASSERT_TRUE(book.settle("request/1/b", {}));
+  ASSERT_TRUE(book.forget("request/1/"));
+  expect_balance(book, 0, 0, "request/1/tokens");
+  EXPECT_FALSE(book.settle("request/1/b", {})) << "gone";
+}
+
+TEST_F(BookTest, AFullDiskRefusesWithTheReasonAndReservesNothing) {
+  Book book = open("me", 12);
+  int granted_count = 0;
+  for (int i = 0; i < 10'000; ++i) {
+    const auto grant =
+        book.reserve(of("r" + std::to_string(i) + std::string(200, 'x'), 1, 100'000));
+    if (!grant) {
+      EXPECT_EQ(grant.error().sys_errno, ENOSPC) << to_string(grant.error());
+      EXPECT_FALSE(grant.error().fix.empty());
+      break;
+    }
+    ++granted_count;
+  }
+  EXPECT_GT(granted_count, 0);
+  EXPECT_LT(granted_count, 10'000);
+  expect_balance(book, 0, granted_count);
+}
+
+TEST_F(BookTest, SurvivesBeingClosedAndOpened) {
+  {
+    Book book = open();
+    EXPECT_TRUE(granted(book, {.id = "r", .lines = {{"a", 9, 10}}, .durable = true}).granted);
+  }
+  Book book = open("later");
+  dead_ = "me";
+  expect_balance(book, 0, 9);
+  EXPECT_EQ(*book.release_dead_owners(), 1);
+}
+
+TEST_F(BookTest, AFileThatIsNoDatabaseIsSaid) {
+  const std::string path = directory_.write("x.db", std::string(5000, 'x'));
+  const auto database = store::Database::open({.path = path});
+  ASSERT_FALSE(database);
+  EXPECT_FALSE(database.error().fix.empty());
+  EXPECT_FALSE(store::Database::open({.path = directory_.path() + "/none/x.db"}));
+}
+
+TEST(Owner, ThisProcessIsAliveAndAnotherWithItsPidIsNot) {
+  const auto own = own_identity();
+  ASSERT_TRUE(own) << to_string(own.error());
+  EXPECT_TRUE(is_alive(*own));
+  EXPECT_FALSE(is_alive(*own + "0")) << "another start time";
+  EXPECT_FALSE(is_alive("00000000-0000-0000-0000-000000000000" + own->substr(own->find(':'))));
+  const std::string boot = own->substr(0, own->find(':'));
+  EXPECT_FALSE(is_alive(boot + ":4194999:1")) << "above the highest pid";
+  EXPECT_TRUE(is_alive("nonsense")) << "when in doubt";
+  EXPECT_TRUE(is_alive(boot + ":1/../self:1"));
+}
+
+}  // namespace
+}  // namespace agentd::ledger
