@@ -104,3 +104,91 @@ case_sbx_run_core_pattern() {
   # shellcheck disable=SC2016
   expect_no_core exit 'bash -c "kill -ABRT \$\$"; exit 5'
 }
+
+# starts_and_says WORD FLAG…: sbx-run in the background (its pid in $run), once its program has printed it.
+starts_and_says() {
+  local word=$1
+  shift
+  # Not the function sbx: that would be a shell's pid.
+  "$VM_BUILD/bin/sbx-run" --rootfs host -t 200 "$@" >said 2>errors &
+  run=$!
+  for _ in $(seq 600); do
+    ! grep -q "$word" said || return 0
+    sleep 0.1
+  done
+  cat errors
+  fail "it did not say $word"
+}
+
+# ends_with CODE: the run in the background does.
+ends_with() {
+  local code=0
+  wait "$run" || code=$?
+  [ $code = "$1" ] || { cat said errors; fail "exit code $code, not $1"; }
+}
+
+# Deadlines are of a clock that nobody can step.
+case_sbx_run_clock_steps() {
+  local before
+  before=$(date +%s)
+  starts_and_says up -l bash -c 'echo up; sleep 15; exit 3'
+  date -s "@$((before + 86400))" >/dev/null
+  ends_with 3
+  starts_and_says up -t 30 -l bash -c 'echo up; sleep 1000'
+  date -s "@$((before - 86400))" >/dev/null
+  [ "$(date +%s)" -lt "$before" ] || fail "control: the clock was not stepped"
+  ends_with 124
+  date -s "@$before" >/dev/null
+  expect_no_groups
+}
+
+# A frozen group of v2 can be killed; nothing waits for it to be thawed.
+case_sbx_run_frozen() {
+  local group
+  starts_and_says up -t 30 -l bash -c 'echo up; sleep 1000'
+  group=$(find /sys/fs/cgroup -type d -path '*sbx*/payload')
+  echo 1 >"$group/cgroup.freeze"
+  for _ in $(seq 100); do
+    grep -q 'frozen 1' "$group/cgroup.events" && break
+    sleep 0.1
+  done
+  grep -q 'frozen 1' "$group/cgroup.events" || fail "control: it was not frozen"
+  ends_with 124
+  expect_no_groups
+}
+
+# 96 MiB in 64: with swap they fit, and only a group that may use it does.
+case_sbx_run_swap() {
+  local group=/sys/fs/cgroup/swapping
+  modprobe zram num_devices=1
+  echo 256M >/sys/block/zram0/disksize
+  mkswap /dev/zram0 >/dev/null
+  swapon /dev/zram0
+  echo +memory >/sys/fs/cgroup/cgroup.subtree_control
+  mkdir $group
+  echo 64M >$group/memory.max
+  bash -c 'echo $$ >"$0/cgroup.procs"; exec "$1"' $group "$VM_BUILD/tests/programs/early_hog" >said ||
+    fail "control: with swap it does not fit either"
+  rmdir $group
+  sbx --json --memory 64M --input "$VM_BUILD/tests/programs/early_hog" -- /input/early_hog >result.json ||
+    ended 137
+  swapoff /dev/zram0
+  expect status oom
+  expect_v2
+  expect_no_groups
+}
+
+# The whole group is empty within a second of the kill, however slowly this machine makes the bomb.
+case_sbx_run_killing() {
+  local group
+  starts_and_says up -l bash -c 'echo up; f() { f | f & }; f; sleep 1000'
+  group=$(find /sys/fs/cgroup -type d -path '*sbx*/payload')
+  for _ in $(seq 600); do
+    [ "$(cat "$group/pids.current")" -lt 60 ] || break
+    sleep 0.1
+  done
+  grep -q 'populated 1' "$group/cgroup.events" || fail "control: the bomb did not go off"
+  kill -TERM "$run"
+  ends_with 130
+  expect_no_groups
+}
