@@ -124,6 +124,33 @@ Check check_ids_of_root(Host& host, const policy::RuntimeConfig& config) {
   return unmappable_ids(act, "give this container or unit the ids of uid_base (--print-config)");
 }
 
+// Where usermod looks for the caller.
+bool is_in_passwd(Host& host) {
+  const Result<std::string> users = host.read_file("/etc/passwd");
+  if (!users) return false;
+  const std::string uid = std::to_string(host.uid());
+  for (const std::string_view line : split(*users, '\n')) {
+    const std::vector<std::string_view> fields = split(line, ':');
+    if (fields.size() > 2 && fields[2] == uid) return true;
+  }
+  return false;
+}
+
+// The command that gives the caller subordinate ids. newuidmap wants him to have a name, and the
+// group that goes with it.
+std::string subordinate_ids_fix(Host& host, const plan::HostFacts& facts) {
+  constexpr std::string_view kGive =
+      "usermod --add-subuids 231072-296607 --add-subgids 231072-296607";
+  if (is_in_passwd(host)) return fmt::format("sudo {} $(id -un)", kGive);
+  if (host.has_login_name()) {  // of a directory service: usermod does not know him
+    return fmt::format("echo {}:231072:65536 | sudo tee -a /etc/subuid /etc/subgid", host.uid());
+  }
+  return fmt::format(
+      "sudo sh -c 'groupadd --gid {1} sbx-{0}; useradd --uid {0} --gid {1} --no-create-home "
+      "sbx-{0} && {2} sbx-{0}'",
+      host.uid(), facts.host_gid, kGive);
+}
+
 // What an ordinary user has to change for the plan to find ids of his.
 std::string id_fix(Host& host, const plan::HostFacts& facts) {
   if (facts.id_detail.find("no_new_privs") != std::string::npos) {
@@ -133,7 +160,7 @@ std::string id_fix(Host& host, const plan::HostFacts& facts) {
   if (!host.has_program("newuidmap") || !host.has_program("newgidmap")) {
     return "sudo apt-get install uidmap";
   }
-  return "sudo usermod --add-subuids 231072-296607 --add-subgids 231072-296607 $(id -un)";
+  return subordinate_ids_fix(host, facts);
 }
 
 Check check_ids(Host& host, const policy::RuntimeConfig& config) {
@@ -201,7 +228,12 @@ Check check_landlock(Host& host) {
           "boot with landlock in the lsm= list (CONFIG_SECURITY_LANDLOCK)"};
 }
 
-Check check_time_namespace(Host& host) {
+Check check_time_namespace(Host& host, const policy::RuntimeConfig& config) {
+  // A plan leaves it out on kernels that would refuse to clone the program then.
+  if ((host.facts(config).missing & policy::layer_bit(policy::Layer::kTimeNamespace)) != 0) {
+    return {"time_namespace", false, CheckState::kMissing,
+            host.kernel_release() + ": used from Linux 6.3 on", "use a kernel of 6.3 or newer"};
+  }
   const Act act = host.make_time_namespace();
   if (act.ok()) return ok("time_namespace", false, "available");
   const bool none_allowed = says(host, "/proc/sys/user/max_time_namespaces", "0");
@@ -258,7 +290,7 @@ std::vector<Check> run_checks(Host& host, const DoctorOptions& options) {
           check_seccomp(host),
           check_memfd(host),
           check_landlock(host),
-          check_time_namespace(host),
+          check_time_namespace(host, options.config),
           check_image(host, options)};
 }
 

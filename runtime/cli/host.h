@@ -54,6 +54,9 @@ class Host {
   [[nodiscard]] virtual PathFacts path_facts(const std::string& path) = 0;
   [[nodiscard]] virtual bool has_program(const std::string& name) = 0;  // in /usr/bin and the like
 
+  // Whether the caller's uid has a name anywhere, /etc/passwd or a directory service.
+  [[nodiscard]] virtual bool has_login_name() = 0;
+
   // A user namespace with a map, private mounts in it, a second one inside, and the other kinds.
   [[nodiscard]] virtual Act make_namespaces() = 0;
   // A new proc with hidepid, mounted in a fresh user, pid and mount namespace.

@@ -136,6 +136,10 @@ class RealHost final : public Host {
     return {0, S_ISDIR(status.st_mode), status.st_mode};
   }
   bool has_program(const std::string& name) override { return !find_program(name).empty(); }
+  // A program is asked, since this one is static and has no NSS.
+  bool has_login_name() override {
+    return run_quietly({find_program("getent"), "passwd", fmt::format("{}", uid())}) == 0;
+  }
 
   Act make_namespaces() override { return in_child(all_namespaces); }
   Act mount_proc() override { return in_child(proc_in_new_namespaces); }

@@ -1,4 +1,5 @@
-// doctor on hosts that cannot be had, simulated at the probes.
+// doctor on hosts that cannot be had, each simulated at the probes; hosts that can are in
+// tests/integration/doctor_test.cc and tests/vm/guest/cases/doctor.sh.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/seccomp.h>
@@ -29,6 +30,7 @@ class FakeHost final : public Host {
   Act namespaces, proc, ids, time, memfd;
   Result<CgroupFacts> cgroup = CgroupFacts{"v2: memory cpu pids", true};
   bool has_newuidmap = true;
+  bool has_name = true;
   int filter_errno = EFAULT;
   int action_errno = 0;
   int abi = 7;
@@ -54,6 +56,7 @@ class FakeHost final : public Host {
     return found == paths.end() ? PathFacts{ENOENT, false, 0} : found->second;
   }
   bool has_program(const std::string&) override { return has_newuidmap; }
+  bool has_login_name() override { return has_name; }
   Act make_namespaces() override { return namespaces; }
   Act mount_proc() override { return proc; }
   Act map_ids(const IdRange& uids, const IdRange&) override {
@@ -82,7 +85,7 @@ Check check_of(FakeHost& host, const std::string& name) {
   return {};
 }
 
-TEST(Doctor, AHostThatHasEverythingIsOk) {
+TEST(DoctorOnASimulatedHost, AHostThatHasEverythingIsOk) {
   FakeHost host;
   for (const Check& check : checks_of(host)) {
     EXPECT_EQ(check.state, CheckState::kOk) << check.name << ": " << check.detail;
@@ -91,7 +94,7 @@ TEST(Doctor, AHostThatHasEverythingIsOk) {
   EXPECT_TRUE(all_required_hold(checks_of(host)));
 }
 
-TEST(Doctor, EveryCheckThatIsNotOkHasAFixOfOneLine) {
+TEST(DoctorOnASimulatedHost, EveryCheckThatIsNotOkHasAFixOfOneLine) {
   FakeHost host;
   host.release = "4.19.0";
   host.namespaces = host.proc = host.ids = host.time = host.memfd = Act{"step", EPERM};
@@ -107,7 +110,7 @@ TEST(Doctor, EveryCheckThatIsNotOkHasAFixOfOneLine) {
   EXPECT_FALSE(all_required_hold(checks_of(host)));
 }
 
-TEST(Doctor, AnOldKernelIsMissing) {
+TEST(DoctorOnASimulatedHost, AnOldKernelIsMissing) {
   FakeHost host;
   host.release = "5.18.3";
   EXPECT_EQ(check_of(host, "kernel").state, CheckState::kMissing);
@@ -117,28 +120,28 @@ TEST(Doctor, AnOldKernelIsMissing) {
   EXPECT_EQ(check_of(host, "kernel").state, CheckState::kOk);
 }
 
-TEST(Doctor, DebiansSwitchForUserNamespacesIsNamed) {
+TEST(DoctorOnASimulatedHost, DebiansSwitchForUserNamespacesIsNamed) {
   FakeHost host;
   host.namespaces = {"unshare user", EPERM};
   host.files["/proc/sys/kernel/unprivileged_userns_clone"] = "0\n";
   EXPECT_THAT(check_of(host, "namespaces").fix, HasSubstr("unprivileged_userns_clone=1"));
 }
 
-TEST(Doctor, AppArmorsRestrictionIsNamed) {
+TEST(DoctorOnASimulatedHost, AppArmorsRestrictionIsNamed) {
   FakeHost host;
   host.namespaces = {"make mounts private", EACCES};
   host.files["/proc/sys/kernel/apparmor_restrict_unprivileged_userns"] = "1\n";
   EXPECT_THAT(check_of(host, "namespaces").fix, HasSubstr("AppArmor"));
 }
 
-TEST(Doctor, ANamespaceCountOfZeroIsNamed) {
+TEST(DoctorOnASimulatedHost, ANamespaceCountOfZeroIsNamed) {
   FakeHost host;
   host.namespaces = {"unshare net", ENOSPC};
   host.files["/proc/sys/user/max_net_namespaces"] = "0\n";
   EXPECT_THAT(check_of(host, "namespaces").fix, HasSubstr("user.max_net_namespaces"));
 }
 
-TEST(Doctor, WhatLiesOverProcIsNamed) {
+TEST(DoctorOnASimulatedHost, WhatLiesOverProcIsNamed) {
   FakeHost host;
   host.proc = {"fsmount proc", EPERM};
   host.files["/proc/self/mountinfo"] =
@@ -151,9 +154,10 @@ TEST(Doctor, WhatLiesOverProcIsNamed) {
   EXPECT_EQ(check.detail.find("binfmt_misc"), std::string::npos);
 }
 
-TEST(Doctor, MissingSubordinateIdsDegradeAndRefuseNothing) {
+TEST(DoctorOnASimulatedHost, MissingSubordinateIdsDegradeAndRefuseNothing) {
   FakeHost host;
   host.give_one_id_because("no subordinate ids");
+  host.files["/etc/passwd"] = "root:x:0:0::/root:/bin/sh\nuser:x:1000:1000::/home/user:/bin/sh\n";
   const Check check = check_of(host, "subordinate_ids");
   EXPECT_EQ(check.state, CheckState::kDegraded);
   EXPECT_THAT(check.detail, HasSubstr("no subordinate ids"));
@@ -161,14 +165,30 @@ TEST(Doctor, MissingSubordinateIdsDegradeAndRefuseNothing) {
   EXPECT_TRUE(all_required_hold(checks_of(host)));
 }
 
-TEST(Doctor, AMissingNewuidmapIsNamed) {
+TEST(DoctorOnASimulatedHost, AUserOfADirectoryServiceGetsHisIdsByNumber) {
+  FakeHost host;
+  host.give_one_id_because("no subordinate ids");
+  host.files["/etc/passwd"] = "root:x:0:0::/root:/bin/sh\nother:x:10000:1000::/:/bin/sh\n";
+  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("echo 1000:231072:65536 | sudo"));
+  host.files.clear();
+  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("echo 1000:231072:65536 | sudo"));
+}
+
+TEST(DoctorOnASimulatedHost, AUserWithoutANameIsGivenOne) {
+  FakeHost host;
+  host.give_one_id_because("no subordinate ids");
+  host.has_name = false;
+  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("useradd --uid 1000"));
+}
+
+TEST(DoctorOnASimulatedHost, AMissingNewuidmapIsNamed) {
   FakeHost host;
   host.has_newuidmap = false;
   host.give_one_id_because("newuidmap is missing");
   EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("install uidmap"));
 }
 
-TEST(Doctor, NoNewPrivsIsNamed) {
+TEST(DoctorOnASimulatedHost, NoNewPrivsIsNamed) {
   FakeHost host;
   host.give_one_id_because("newuidmap cannot work under no_new_privs");
   const Check check = check_of(host, "subordinate_ids");
@@ -176,14 +196,14 @@ TEST(Doctor, NoNewPrivsIsNamed) {
   EXPECT_THAT(check.fix, HasSubstr("NoNewPrivileges=no"));
 }
 
-TEST(Doctor, SubordinateIdsAreMappedAsARunMapsThem) {
+TEST(DoctorOnASimulatedHost, SubordinateIdsAreMappedAsARunMapsThem) {
   FakeHost host;
   EXPECT_EQ(check_of(host, "subordinate_ids").state, CheckState::kOk);
   EXPECT_EQ(host.mapped.first, 165536U);
   EXPECT_EQ(host.mapped.count, 65535U);
 }
 
-TEST(Doctor, IdsThatCannotBeMappedRefuse) {
+TEST(DoctorOnASimulatedHost, IdsThatCannotBeMappedRefuse) {
   FakeHost host;
   host.ids = {"newuidmap", EPERM};
   for (const uid_t user : {0U, 1000U}) {
@@ -193,7 +213,7 @@ TEST(Doctor, IdsThatCannotBeMappedRefuse) {
   }
 }
 
-TEST(Doctor, RootNeedsNoSubordinateIds) {
+TEST(DoctorOnASimulatedHost, RootNeedsNoSubordinateIds) {
   FakeHost host;
   host.user = 0;
   host.has_newuidmap = false;
@@ -201,7 +221,7 @@ TEST(Doctor, RootNeedsNoSubordinateIds) {
   EXPECT_EQ(host.mapped.first, policy::RuntimeConfig{}.uid_base);
 }
 
-TEST(Doctor, AMissingCgroupRefuses) {
+TEST(DoctorOnASimulatedHost, AMissingCgroupRefuses) {
   FakeHost host;
   host.cgroup = host_lacks("cgroup", EACCES, "no group is mine", "sudo mkdir …");
   const Check check = check_of(host, "cgroup");
@@ -210,27 +230,27 @@ TEST(Doctor, AMissingCgroupRefuses) {
   EXPECT_FALSE(all_required_hold(checks_of(host)));
 }
 
-TEST(Doctor, SwapWithoutALimitDegradesARequiredLayer) {
+TEST(DoctorOnASimulatedHost, SwapWithoutALimitDegradesARequiredLayer) {
   FakeHost host;
   host.cgroup = CgroupFacts{"v1", false};
   EXPECT_EQ(check_of(host, "cgroup").state, CheckState::kDegraded);
   EXPECT_FALSE(all_required_hold(checks_of(host)));
 }
 
-TEST(Doctor, ANoexecMemfdIsNamed) {
+TEST(DoctorOnASimulatedHost, ANoexecMemfdIsNamed) {
   FakeHost host;
   host.memfd = {"memfd_create", EACCES};
   host.files["/proc/sys/vm/memfd_noexec"] = "2\n";
   EXPECT_THAT(check_of(host, "memfd_exec").fix, HasSubstr("vm.memfd_noexec=1"));
 }
 
-TEST(Doctor, SeccompWithoutKillableWaitsIsMissing) {
+TEST(DoctorOnASimulatedHost, SeccompWithoutKillableWaitsIsMissing) {
   FakeHost host;
   host.filter_errno = EINVAL;
   EXPECT_EQ(check_of(host, "seccomp").state, CheckState::kMissing);
 }
 
-TEST(Doctor, OptionalLayersRefuseNothing) {
+TEST(DoctorOnASimulatedHost, OptionalLayersRefuseNothing) {
   FakeHost host;
   host.abi = -EOPNOTSUPP;
   host.time = {"unshare time", EINVAL};
@@ -239,7 +259,16 @@ TEST(Doctor, OptionalLayersRefuseNothing) {
   EXPECT_TRUE(all_required_hold(checks_of(host)));
 }
 
-TEST(Doctor, TheFirstLandlockIsTooOld) {
+TEST(DoctorOnASimulatedHost, ATimeNamespaceThatNoPlanUsesIsMissing) {
+  FakeHost host;
+  host.host_facts.missing = policy::layer_bit(policy::Layer::kTimeNamespace);
+  const Check check = check_of(host, "time_namespace");
+  EXPECT_EQ(check.state, CheckState::kMissing);
+  EXPECT_THAT(check.fix, HasSubstr("6.3"));
+  EXPECT_TRUE(all_required_hold(checks_of(host)));
+}
+
+TEST(DoctorOnASimulatedHost, TheFirstLandlockIsTooOld) {
   FakeHost host;
   host.abi = 1;
   const Check check = check_of(host, "landlock");
@@ -249,13 +278,13 @@ TEST(Doctor, TheFirstLandlockIsTooOld) {
   EXPECT_EQ(check_of(host, "landlock").state, CheckState::kOk);
 }
 
-TEST(Doctor, AnImageThatIsNotThereNamesTheCommand) {
+TEST(DoctorOnASimulatedHost, AnImageThatIsNotThereNamesTheCommand) {
   FakeHost host;
   host.paths.clear();
   EXPECT_THAT(check_of(host, "image").fix, HasSubstr("scripts/image"));
 }
 
-TEST(Doctor, AnImageThatOthersCannotReadIsMissing) {
+TEST(DoctorOnASimulatedHost, AnImageThatOthersCannotReadIsMissing) {
   FakeHost host;
   host.paths["/images/default/current/rootfs"] = {0, true, 0700};
   EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chmod"));
