@@ -1,0 +1,206 @@
+// doctor on hosts that are made here: by a throw-away namespace, by a user without groups, by an
+// image of another place. Each bad host is also mended, by the line that doctor prints where it is
+// a command, and found good then.
+//
+// "Simulated" in a name: no kernel here lacks the facility, and a filter answers its system call
+// instead. Hosts that take another kernel or a systemd are in tests/vm/guest/cases/doctor.sh.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <string>
+
+#include "tests/integration/fixture.h"
+
+namespace sbx::test {
+namespace {
+
+using nlohmann::json;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+constexpr uid_t kStranger = 60452;  // nobody has made groups for him
+
+class DoctorTest : public LeakFreeTest {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "takes root, to make other hosts";
+  }
+
+  // sbx-run doctor behind `before`, the words that make its host.
+  json doctor(const std::vector<std::string>& before, const ProcessOptions& options = {},
+              const std::vector<std::string>& after = {}) {
+    std::vector<std::string> words = before;
+    words.insert(words.end(), {SBX_RUN_PATH, "doctor", "--json"});
+    words.insert(words.end(), after.begin(), after.end());
+    const Finished finished = run_process(words, options);
+    json report = json::parse(finished.out, nullptr, false);
+    EXPECT_TRUE(report.is_object()) << finished.out << finished.err;
+    if (!report.is_object()) return json::object();
+    EXPECT_EQ(finished.exit_code, report["ok"] == true ? 0 : 1);
+    return report;
+  }
+
+  // A shell with `script`, whose "$@" is doctor, as root of new namespaces of these kinds.
+  json doctor_in(const std::vector<std::string>& kinds, const std::string& script) {
+    std::vector<std::string> words = {"/usr/bin/unshare", "--user", "--map-root-user", "--fork"};
+    words.insert(words.end(), kinds.begin(), kinds.end());
+    words.insert(words.end(), {"/bin/sh", "-e", "-c", script + "; exec \"$@\"", "sh"});
+    return doctor(words);
+  }
+};
+
+json check_of(const json& report, const std::string& name) {
+  for (const json& check : report.value("checks", json::array())) {
+    if (check["name"] == name) return check;
+  }
+  ADD_FAILURE() << "no check " << name << " in " << report;
+  return {{"state", ""}, {"detail", ""}, {"fix", ""}};
+}
+
+void expect_missing(const json& check, const std::string& fix) {
+  EXPECT_EQ(check["state"], "missing") << check;
+  EXPECT_THAT(check["fix"].get<std::string>(), HasSubstr(fix));
+}
+
+// The command in a fix, as it is typed by somebody who is root already.
+std::string command_of(const json& check) {
+  std::string fix = check["fix"];
+  for (const std::string prefix : {"sudo ", "as root: "}) {
+    if (fix.starts_with(prefix)) fix.erase(0, prefix.size());
+  }
+  return fix;
+}
+
+bool is_v1_host() {
+  return std::filesystem::exists("/sys/fs/cgroup/memory/cgroup.procs");
+}
+
+TEST_F(DoctorTest, RootOnThisHostHasEverything) {
+  const json report = doctor({});
+  EXPECT_EQ(report["ok"], true) << report;
+  EXPECT_THAT(check_of(report, "cgroup")["detail"].get<std::string>(),
+              StartsWith(is_v1_host() ? "v1: " : "v2: "));
+}
+
+TEST_F(DoctorTest, AUserWithoutGroupsOnV1IsGivenThemByTheFix) {
+  if (!is_v1_host()) GTEST_SKIP() << "no cgroup v1: the guest tests show it on v2";
+  const UserGround ground;  // for its copy of sbx-run, which he can reach
+  ASSERT_EQ(ground.trouble(), "");
+  ProcessOptions stranger;
+  stranger.uid = kStranger;
+  const auto check = [&] {
+    const Finished finished = run_process({ground.program(), "doctor", "--json"}, stranger);
+    return check_of(json::parse(finished.out, nullptr, false), "cgroup");
+  };
+  const json before = check();
+  expect_missing(before, "as root: for c in memory pids cpu cpuacct");
+  const Finished mended = run_process({"/bin/sh", "-e", "-c", command_of(before)});
+  EXPECT_EQ(mended.exit_code, 0) << mended.err;
+  EXPECT_EQ(check()["state"], "ok");
+  for (const char* const controller : {"memory", "pids", "cpu", "cpuacct"}) {
+    const std::string group =
+        std::string("/sys/fs/cgroup/") + controller + "/sbx-" + std::to_string(kStranger);
+    EXPECT_TRUE(::rmdir(group.c_str()) == 0 || errno == ENOENT) << group;  // one may be a link
+  }
+}
+
+TEST_F(DoctorTest, UserNamespacesForbiddenBySysctlAreAllowedByTheFix) {
+  const std::string forbid = "echo 0 > /proc/sys/user/max_user_namespaces";
+  const json check = check_of(doctor_in({"--mount"}, forbid), "namespaces");
+  expect_missing(check, "sysctl -w user.max_user_namespaces=");
+  const json after = doctor_in({"--mount"}, forbid + "; " + command_of(check) + " > /dev/null");
+  EXPECT_EQ(check_of(after, "namespaces")["state"], "ok");
+}
+
+TEST_F(DoctorTest, EachOtherKindOfNamespaceForbiddenBySysctlIsNamed) {
+  for (const std::string kind : {"mnt", "pid", "net", "ipc", "uts", "cgroup"}) {
+    const std::string forbid = "echo 0 > /proc/sys/user/max_" + kind + "_namespaces";
+    expect_missing(check_of(doctor_in({"--mount"}, forbid), "namespaces"),
+                   "sysctl -w user.max_" + kind + "_namespaces=");
+  }
+}
+
+TEST_F(DoctorTest, MemfdsThatCannotBeExecutedAreAllowedByTheFix) {
+  if (::access("/proc/sys/vm/memfd_noexec", F_OK) != 0) {
+    GTEST_SKIP() << "this kernel has no vm.memfd_noexec (Linux 6.3)";
+  }
+  // The setting is the pid namespace's own.
+  const std::vector<std::string> kinds = {"--pid", "--mount-proc"};
+  const std::string forbid = "echo 2 > /proc/sys/vm/memfd_noexec";
+  const json check = check_of(doctor_in(kinds, forbid), "memfd_exec");
+  expect_missing(check, "sysctl -w vm.memfd_noexec=1");
+  const json after = doctor_in(kinds, forbid + "; " + command_of(check) + " > /dev/null");
+  EXPECT_EQ(check_of(after, "memfd_exec")["state"], "ok");
+}
+
+TEST_F(DoctorTest, AMaskedProcIsNamedAndSeenAgainWithoutTheMask) {
+  const std::string mask = "mount -t tmpfs mask /proc/sys/kernel";
+  const json check = check_of(doctor_in({"--mount"}, mask), "proc");
+  expect_missing(check, "systempaths=unconfined");
+  EXPECT_THAT(check["detail"].get<std::string>(), HasSubstr("/proc/sys/kernel"));
+  const json after = doctor_in({"--mount"}, mask + "; umount /proc/sys/kernel");
+  EXPECT_EQ(check_of(after, "proc")["state"], "ok");
+}
+
+TEST_F(DoctorTest, ARootOfOneIdIsToldThatHisRunsNeedMore) {
+  const json check = check_of(doctor_in({"--mount"}, ":"), "subordinate_ids");
+  expect_missing(check, "uid_base");
+}
+
+TEST_F(DoctorTest, AnImageThatIsNotThereIsMissingAndTheHostsOwnUsrServes) {
+  expect_missing(check_of(doctor({}, {}, {"--rootfs", "nowhere"}), "image"), "--rootfs host");
+  EXPECT_EQ(check_of(doctor({}, {}, {"--rootfs", "host"}), "image")["state"], "ok");
+}
+
+TEST_F(DoctorTest, AnImageThatOthersCannotReadIsMissingUntilItsModeIsMended) {
+  const TemporaryDirectory directory;
+  const std::string image = directory.path() + "/images/default/current";
+  std::filesystem::create_directories(image + "/rootfs");
+  std::filesystem::create_directories(directory.path() + "/config/sbx");
+  (void)directory.write("images/default/current/manifest.json", "{}");
+  (void)directory.write("config/sbx/runtime.toml",
+                        "image_dir = \"" + directory.path() + "/images\"\n");
+  ASSERT_EQ(::chmod((image + "/rootfs").c_str(), 0700), 0);
+  ProcessOptions options;
+  options.environment = {"XDG_CONFIG_HOME=" + directory.path() + "/config"};
+  const json check = check_of(doctor({}, options), "image");
+  expect_missing(check, "chmod a+rX");
+  EXPECT_THAT(check["detail"].get<std::string>(), HasSubstr(image + "/rootfs"));
+  ASSERT_EQ(run_process({"/bin/chmod", "a+rX", image + "/rootfs"}).exit_code, 0);
+  EXPECT_EQ(check_of(doctor({}, options), "image")["state"], "ok");
+}
+
+// A system call and the errno that a kernel without it, or a container's filter, gives.
+struct Denied {
+  long number;
+  int error;
+  std::string check;
+  std::string fix;
+  bool required;
+};
+
+TEST_F(DoctorTest, WhatAFilterTakesAwayIsNamedSimulated) {
+  const Denied all[] = {
+      {SYS_seccomp, ENOSYS, "seccomp", "CONFIG_SECCOMP_FILTER", true},
+      {SYS_seccomp, EINVAL, "seccomp", "5.19", true},
+      {SYS_unshare, EPERM, "namespaces", "no seccomp filter on unshare", true},
+      {SYS_memfd_create, EACCES, "memfd_exec", "an LSM or a seccomp filter forbids", true},
+      {SYS_fsopen, EPERM, "proc", "", true},
+      {SYS_landlock_create_ruleset, ENOSYS, "landlock", "CONFIG_SECURITY_LANDLOCK", false},
+      {SYS_landlock_create_ruleset, EOPNOTSUPP, "landlock", "lsm=", false},
+  };
+  for (const Denied& denied : all) {
+    const json report = doctor({std::string(SBX_TEST_PROGRAMS) + "/deny_call",
+                                std::to_string(denied.number), std::to_string(denied.error)});
+    expect_missing(check_of(report, denied.check), denied.fix);
+    EXPECT_EQ(report["ok"], !denied.required) << denied.check;
+  }
+}
+
+}  // namespace
+}  // namespace sbx::test
