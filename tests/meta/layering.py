@@ -20,6 +20,8 @@ ALONE = {"runtime/cli/probe": {"runtime/cli/probe"}}
 # Headers that cost seconds: only in .cc files, behind interfaces of ours.
 HEAVY = re.compile(r"^(nlohmann/(?!json_fwd\.hpp)|CLI/|toml\+\+/|boost/|curl/|fmt/|openssl/|seccomp\.h|"
                    r"sqlite3\.h|systemd/)")
+# Libraries that one folder wraps: nobody else includes them.
+WRAPPED = {"http/": re.compile(r"^(boost/|curl/)")}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.MULTILINE)
 
 
@@ -46,6 +48,8 @@ def check_runtime(path, target):
         return f"child code includes {target}"
     if STAGES.index(other) > STAGES.index(own):
         return f"{own} includes {target}, which stands to its right"
+    if own == "http" and other not in ("http", "base"):
+        return f"http includes {target}, but uses runtime/base alone"
     for folder, allowed in ALONE.items():
         if path.startswith(folder + "/") and not any(target.startswith(a + "/") for a in allowed):
             return f"{folder} stands alone, but includes {target}"
@@ -59,14 +63,22 @@ def check_agent(target):
     return None
 
 
+def check_library(path, target):
+    if path.endswith(".h") and HEAVY.match(target):
+        return f"heavy header <{target}> in a header of ours"
+    for folder, library in WRAPPED.items():
+        if library.match(target) and not path.startswith(folder):
+            return f"includes <{target}>, which is for {folder} alone"
+    return None
+
+
 def complaints(path, text):
     """What is wrong with one file's includes."""
     found = []
     for bracket, target in INCLUDE.findall(text):
         problem = None
         if bracket == "<":
-            if path.endswith(".h") and HEAVY.match(target):
-                problem = f"heavy header <{target}> in a header of ours"
+            problem = check_library(path, target)
         elif target.startswith("tests/"):
             problem = f"product code includes {target}"
         elif not re.match(r"(runtime|http|agentd|tests)/", target):
@@ -97,6 +109,10 @@ def control():
         "runtime/base/b.cc": '#include "tests/support/leaks.h"',
         "runtime/cli/probe/a.cc": '#include "runtime/base/sys.h"',
         "agentd/loop/a.cc": '#include "runtime/sandbox.h"',
+        "http/a.cc": '#include "runtime/collect/outcome.h"',
+        "http/async/a.h": "#include <boost/asio/io_context.hpp>",
+        "runtime/daemon/a.cc": "#include <boost/asio/post.hpp>",
+        "agentd/loop/b.cc": "#include <curl/curl.h>",
     }
     good = {
         "runtime/spawn/a.cc": '#include "runtime/child/kernel.h"\n#include "runtime/plan/plan.h"',
@@ -105,6 +121,7 @@ def control():
         "agentd/redact/a.h": "#include <nlohmann/json_fwd.hpp>",
         "runtime/run.cc": '#include "runtime/collect/outcome.h"',
         "agentd/loop/a.cc": '#include "runtime/base/result.h"\n#include "http/client.h"',
+        "http/a.cc": '#include "runtime/base/sys.h"\n#include <curl/curl.h>',
     }
     missed = [path for path, text in bad.items() if not complaints(path, text)]
     wrong = [line for path, text in good.items() for line in complaints(path, text)]
