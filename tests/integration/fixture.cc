@@ -14,17 +14,9 @@ namespace fs = std::filesystem;
 // Made by CMake: the program under test, and what must stand beside it.
 const fs::path kProgram = SBX_RUN_PATH;
 
-bool has_image() {
-  std::error_code error;
-  const char* const home = std::getenv("HOME");
-  const char* const data = std::getenv("XDG_DATA_HOME");
-  std::vector<fs::path> places = {"/var/lib/sbx/images"};
-  if (data != nullptr) places.push_back(fs::path(data) / "sbx/images");
-  if (home != nullptr) places.push_back(fs::path(home) / ".local/share/sbx/images");
-  for (const fs::path& place : places) {
-    if (fs::exists(place / "default/current/rootfs", error)) return true;
-  }
-  return false;
+// What a user needs a copy of.
+bool is_ours(const std::string& name) {
+  return name.rfind("sbx-", 0) == 0 || name == "sbxd";
 }
 
 // The v1 hierarchies that limits need; none on a v2 host.
@@ -40,6 +32,19 @@ std::vector<fs::path> v1_hierarchies() {
 
 }  // namespace
 
+bool has_image() {
+  std::error_code error;
+  const char* const home = std::getenv("HOME");
+  const char* const data = std::getenv("XDG_DATA_HOME");
+  std::vector<fs::path> places = {"/var/lib/sbx/images"};
+  if (data != nullptr) places.push_back(fs::path(data) / "sbx/images");
+  if (home != nullptr) places.push_back(fs::path(home) / ".local/share/sbx/images");
+  for (const fs::path& place : places) {
+    if (fs::exists(place / "default/current/rootfs", error)) return true;
+  }
+  return false;
+}
+
 std::string caller_name(const ::testing::TestParamInfo<Caller>& info) {
   return info.param == Caller::kSelf ? "AsCaller" : "AsUser";
 }
@@ -51,7 +56,7 @@ UserGround::UserGround() {
   }
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(kProgram.parent_path())) {
-    if (entry.path().filename().string().rfind("sbx-", 0) != 0) continue;
+    if (!is_ours(entry.path().filename())) continue;
     fs::copy_file(entry.path(), fs::path(directory_.path()) / entry.path().filename(), error);
     if (error) trouble_ = "cannot copy " + entry.path().string();
   }

@@ -23,6 +23,9 @@ enum class Caller { kSelf, kUser };
 
 inline constexpr uid_t kTestUser = 60451;
 
+// An image `default` is where programs look for one.
+[[nodiscard]] bool has_image();
+
 // What an ordinary user needs of an administrator, undone at the end.
 class UserGround {
  public:
