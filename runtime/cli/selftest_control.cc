@@ -57,20 +57,6 @@ bool route_everything_to(int interface, unsigned char family) {
   return reply.header.nlmsg_type == NLMSG_ERROR && reply.error.error == 0;
 }
 
-// A network in which a connect finds a way. Where there is no IPv6, its attacks do not apply.
-Act bring_up_loopback() {
-  const UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-  if (!fd) return failed("socket");
-  ifreq request{};
-  std::memcpy(request.ifr_name, "lo", 3);
-  request.ifr_flags = IFF_UP | IFF_RUNNING;
-  if (::ioctl(fd.get(), SIOCSIFFLAGS, &request) != 0) return failed("lo up");
-  if (::ioctl(fd.get(), SIOCGIFINDEX, &request) != 0) return failed("index of lo");
-  if (!route_everything_to(request.ifr_ifindex, AF_INET)) return failed("add a route");
-  (void)route_everything_to(request.ifr_ifindex, AF_INET6);
-  return {};
-}
-
 // In the child: becomes sbx-probe. Only comes back, with the step that failed, when it did not.
 Act become_probe(const AttackCase& attack, const ControlGround& ground, int program, int output) {
   (void)::alarm(kControlSeconds);  // survives the exec
@@ -120,6 +106,20 @@ Observation control_in_child(const AttackCase& attack, const ControlGround& grou
 
 }  // namespace
 
+// Where there is no IPv6, its attacks do not apply.
+Act lead_everything_to_loopback() {
+  const UniqueFd fd(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  if (!fd) return failed("socket");
+  ifreq request{};
+  std::memcpy(request.ifr_name, "lo", 3);
+  request.ifr_flags = IFF_UP | IFF_RUNNING;
+  if (::ioctl(fd.get(), SIOCSIFFLAGS, &request) != 0) return failed("lo up");
+  if (::ioctl(fd.get(), SIOCGIFINDEX, &request) != 0) return failed("index of lo");
+  if (!route_everything_to(request.ifr_ifindex, AF_INET)) return failed("add a route");
+  (void)route_everything_to(request.ifr_ifindex, AF_INET6);
+  return {};
+}
+
 Act enter_throw_away() {
   if (Act act = enter_user_namespace_as_nobody(); !act.ok()) return act;
   if (::unshare(CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS) != 0) {
@@ -129,7 +129,7 @@ Act enter_throw_away() {
     return failed("make mounts private");
   }
   if (::mount("control", "/etc", "tmpfs", 0, nullptr) != 0) return failed("mount over /etc");
-  return bring_up_loopback();
+  return lead_everything_to_loopback();
 }
 
 std::optional<Observation> run_control(const AttackCase& attack, const ControlGround& ground) {

@@ -18,4 +18,7 @@ namespace sbx::cli {
 // that is up.
 [[nodiscard]] Act enter_throw_away();
 
+// In a net namespace of one's own: its loopback is up, and every address there is answered by it.
+[[nodiscard]] Act lead_everything_to_loopback();
+
 }  // namespace sbx::cli

@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 #include "runtime/cli/probe_program.h"
 
@@ -66,6 +68,35 @@ cli::Observation Arena::attack(const std::string& act, const std::string& argume
   cli::Observation seen;
   seen.trouble = to_string(outcome.error());
   return seen;
+}
+
+std::vector<cli::Observation> Arena::each(const std::vector<Trial>& trials,
+                                          const Weakening& weakening) {
+  plan::Request request = probe("each");
+  request.argv.pop_back();
+  for (const Trial& trial : trials) {
+    request.argv.insert(request.argv.end(), {trial.act, trial.argument});
+  }
+  RunHooks hooks;
+  hooks.collect = collect::CollectMode::kNone;
+  const auto outcome = run(request, weakening, std::move(hooks));
+  std::istringstream lines(outcome ? outcome->stdout_bytes : "");
+  std::vector<cli::Observation> all;
+  for (std::size_t i = 0; i < trials.size(); ++i) {
+    std::string line;
+    std::getline(lines, line);
+    all.push_back(cli::parse_probe_line(line));
+    if (!outcome) all.back().trouble = to_string(outcome.error());
+    if (!outcome || !outcome->ok()) all.back().answered = false;
+  }
+  return all;
+}
+
+pid_t Arena::init_pid() const {
+  const std::string spawner = std::to_string(sandbox_->spawner_pid());
+  std::ifstream children("/proc/" + spawner + "/task/" + spawner + "/children");
+  pid_t pid = -1;
+  return children >> pid ? pid : -1;
 }
 
 Things Arena::close() {

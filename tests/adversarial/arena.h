@@ -18,6 +18,11 @@
 
 namespace sbx::test {
 
+// One act of sbx-probe.
+struct Trial {
+  std::string act, argument;
+};
+
 class Arena {
  public:
   // `rootfs`: "bare", "host" for programs that need the host's libraries, or an image's name.
@@ -32,9 +37,14 @@ class Arena {
   // One act inside. A run that did not take place, or did not end by itself, is trouble.
   [[nodiscard]] cli::Observation attack(const std::string& act, const std::string& argument = "",
                                         const Weakening& weakening = {});
+  // Several, each in a process of its own of one run. Only for acts that do not end the run.
+  [[nodiscard]] std::vector<cli::Observation> each(const std::vector<Trial>& trials,
+                                                   const Weakening& weakening = {});
   [[nodiscard]] Result<collect::Outcome> run(const plan::Request& request,
                                              const Weakening& weakening = {}, RunHooks hooks = {});
 
+  // Pid 1 of the only run under way, as this process sees it; -1 when there is none.
+  [[nodiscard]] pid_t init_pid() const;
   [[nodiscard]] BreakableSandbox& sandbox() { return *sandbox_; }
   [[nodiscard]] const OwnGround& ground() const { return ground_; }
   // Of the image `bare`: to plant something before a run.

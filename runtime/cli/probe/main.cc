@@ -1,7 +1,7 @@
 // sbx-probe NAME [ARGUMENT]: prints {"probe": …, "errno": …, "value": …} and exits 0; 2 for an
 // unknown name. A hostile act never comes back: then there is no line.
 //
-// sbx-probe wait NAME [ARGUMENT]: the same after the end of file on standard input.
+// sbx-probe wait …: any of these after the end of file on standard input.
 // sbx-probe each NAME ARGUMENT [NAME ARGUMENT]…: each in a process of its own, one line each; one
 // that did not come back says so: {"probe": …, "died": STATUS}.
 #include <sys/wait.h>
@@ -92,12 +92,12 @@ bool perform(const char* name, const char* argument, Answer& answer) {
 
 int main(int argc, char** argv) {
   using namespace sbx::probe;
-  if (argc > 1 && std::strcmp(argv[1], "nothing") == 0) return 0;
-  if (argc > 1 && std::strcmp(argv[1], "each") == 0) return act_on_each(argc - 2, argv + 2);
   if (argc > 1 && std::strcmp(argv[1], "wait") == 0) {
     wait_for_end_of_input();
     --argc;
     ++argv;
   }
+  if (argc > 1 && std::strcmp(argv[1], "nothing") == 0) return 0;
+  if (argc > 1 && std::strcmp(argv[1], "each") == 0) return act_on_each(argc - 2, argv + 2);
   return act_and_tell(argc > 1 ? argv[1] : "", argc > 2 ? argv[2] : "");
 }

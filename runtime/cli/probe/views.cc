@@ -143,10 +143,27 @@ const char* decode_word(const char* from, char* word, std::size_t size) {
   return *from == '|' ? from + 1 : from;
 }
 
+// Up to the end of file; how many bytes.
+std::size_t read_whole(int fd, char* text, std::size_t capacity) {
+  std::size_t size = 0;
+  while (size < capacity) {
+    const ssize_t got = ::read(fd, text + size, capacity - size);
+    if (got <= 0) break;
+    size += static_cast<std::size_t>(got);
+  }
+  return size;
+}
+
 // What a process can read of how it was set up. `argument`: words in hexadecimal, each ended by
-// '|'. The first file and word that meet: "maps: /home/somebody"; "none".
+// '|', or "-" for those on standard input. The first file and word that meet: "maps:
+// /home/somebody"; "none".
 void look_words(const char* argument, Answer& answer) {
   static char text[256 * 1024];
+  static char input[4096];
+  if (std::strcmp(argument, "-") == 0) {
+    (void)read_whole(STDIN_FILENO, input, sizeof input - 1);
+    argument = input;
+  }
   say(answer, "none");
   for (const char* const name : {"mountinfo", "mounts", "mountstats", "maps", "smaps", "environ",
                                  "cmdline", "cgroup", "comm", "limits", "status", "stat", "auxv"}) {
@@ -154,11 +171,7 @@ void look_words(const char* argument, Answer& answer) {
     (void)std::snprintf(path, sizeof path, "/proc/self/%s", name);
     const int fd = ::open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0) continue;
-    std::size_t size = 0;
-    for (ssize_t got = 1; got > 0 && size < sizeof text; size += static_cast<std::size_t>(got)) {
-      got = ::read(fd, text + size, sizeof text - size);
-      if (got < 0) break;
-    }
+    const std::size_t size = read_whole(fd, text, sizeof text);
     (void)::close(fd);
     char word[256];
     for (const char* next = argument; *next != '\0';) {
