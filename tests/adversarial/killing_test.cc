@@ -232,16 +232,19 @@ TEST_P(Killing, NothingLivesOnWhenTheRunnerIsKilled) {
   OrphanKeeper::end_all();
 }
 
+// As one caller: nothing depends on it, and a kill that does not help is waited for.
+class Freezing : public Killing {};
+INSTANTIATE_TEST_SUITE_P(Callers, Freezing, ::testing::Values(Caller::kSelf), caller_name);
+
 // From inside nobody can freeze; somebody with power over cgroups can. On cgroup v1 a frozen
 // process takes no signal, so all that is left is to say so, and to leave nothing once it is
 // thawed.
-TEST_P(Killing, AFrozenProgramIsAnErrorOfOursAndGoesWhenItIsThawed) {
+TEST_P(Freezing, AFrozenProgramIsAnErrorOfOursAndGoesWhenItIsThawed) {
   const fs::path freezer = "/sys/fs/cgroup/freezer";
   if (::geteuid() != 0) GTEST_SKIP() << "needs root to freeze";
   if (!fs::exists(freezer / "cgroup.procs")) {
     GTEST_SKIP() << "cgroup v1 freezer alone; v2's is tried in tests/vm (sbx-run-frozen)";
   }
-  if (is_user()) return;  // nothing depends on the caller, and it takes half a minute
   const fs::path group = freezer / ("sbx-test-" + std::to_string(::getpid()));
   ASSERT_TRUE(fs::create_directory(group));
   Process run(command(inside({"-t", "1"}, "parked", {"wait"})), options());
