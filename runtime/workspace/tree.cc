@@ -164,7 +164,7 @@ class Removal final : public Visitor {
 
 Result<UniqueFd> open_inside(int directory, const std::string& path, int flags, mode_t mode) {
   // With O_PATH openat2(2) takes no flag that is about reading.
-  const int harmless = (flags & O_PATH) != 0 ? O_NOFOLLOW : O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+  const int harmless = (flags & O_PATH) != 0 ? 0 : O_NONBLOCK | O_NOCTTY;
   return sys::open_beneath(directory, path, flags | harmless, mode, kResolve);
 }
 
