@@ -1,0 +1,96 @@
+#include "agentd/providers/http_provider.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "agentd/providers/answer.h"
+
+namespace agentd::providers {
+
+using sbx::async::Cancellation;
+using sbx::async::Deadline;
+using sbx::async::Task;
+using sbx::async::Wake;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+struct HttpProvider::Try {
+  Verdict verdict;
+};
+
+HttpProvider::HttpProvider(sbx::async::Loop& loop, sbx::http::AsyncClient& client,
+                           std::unique_ptr<Wire> wire, HttpProviderOptions options)
+    : loop_(loop), client_(client), wire_(std::move(wire)), options_(std::move(options)) {}
+
+namespace {
+
+CompletionResult cancelled(int tries, bool may_have_cost) {
+  return ProviderError{.trouble = Trouble::kCancelled,
+                       .detail = "the call was cancelled",
+                       .tries = tries,
+                       .may_have_cost = may_have_cost};
+}
+
+// How long to wait before the next try; nullopt: not at all, give up.
+std::optional<milliseconds> pause(const Verdict& verdict, const RetryPolicy& policy, int tries,
+                                  double random, Deadline deadline) {
+  if (!verdict.retry || tries >= policy.tries) return std::nullopt;
+  milliseconds wait = backoff(policy, tries + 1, random);
+  if (verdict.retry_after) {
+    if (*verdict.retry_after > policy.retry_after) return std::nullopt;
+    wait = std::max<milliseconds>(wait, *verdict.retry_after);
+  }
+  if (deadline != sbx::async::kNoDeadline && steady_clock::now() + wait >= deadline) {
+    return std::nullopt;
+  }
+  return wait;
+}
+
+}  // namespace
+
+Task<CompletionResult> HttpProvider::complete(CompletionRequest request,
+                                              const Cancellation* cancellation) {
+  const std::string body = wire_->body(request, options_.wire);
+  bool may_have_cost = false;
+  for (int tries = 1;; ++tries) {
+    Try one = co_await try_once(body, request.deadline, cancellation);
+    if (auto* completion = std::get_if<Completion>(&one.verdict.result)) {
+      completion->tries = tries;
+      co_return std::move(one.verdict.result);
+    }
+    auto& error = std::get<ProviderError>(one.verdict.result);
+    may_have_cost = may_have_cost || error.may_have_cost;
+    error.tries = tries;
+    error.may_have_cost = may_have_cost;
+    const auto wait =
+        pause(one.verdict, options_.retry, tries, options_.random(), request.deadline);
+    if (!wait) co_return std::move(one.verdict.result);
+    const Wake wake = co_await loop_.sleep_until(steady_clock::now() + *wait, cancellation);
+    if (wake == Wake::kCancelled) co_return cancelled(tries, may_have_cost);
+  }
+}
+
+Task<HttpProvider::Try> HttpProvider::try_once(const std::string& body, Deadline deadline,
+                                               const Cancellation* cancellation) {
+  Answer answer(wire_->accumulator());
+  sbx::http::ClientRequest request;
+  request.method = sbx::http::Method::kPost;
+  request.url = options_.base_url + wire_->path();
+  request.headers.add("Content-Type", "application/json");
+  request.headers.add("Accept", "text/event-stream, application/json");
+  for (auto& [name, value] : wire_->headers(options_.key)) request.headers.add(name, value);
+  request.body = body;
+  request.timeout = options_.timeout;
+  if (deadline != sbx::async::kNoDeadline) {
+    const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
+    request.timeout = std::clamp(left, milliseconds(1), options_.timeout);
+  }
+  request.on_data = [&answer](const sbx::http::ClientResponse& head, std::string_view bytes) {
+    return answer.data(head, bytes);
+  };
+  const sbx::http::ClientResult result = co_await client_.perform(std::move(request), cancellation);
+  Try done{answer.judge(result, options_.base_url)};
+  co_return done;
+}
+
+}  // namespace agentd::providers

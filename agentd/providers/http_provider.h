@@ -1,0 +1,54 @@
+// HttpProvider: a model server on the network, in one of the dialects of wire.h.
+//
+// Streams by default, so that a call can be cancelled, or cut, in the middle; a server that answers
+// plainly anyway is understood. Tries again, with growing waits, only while nothing of a reply has
+// arrived. Runs on the loop.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "agentd/providers/provider.h"
+#include "agentd/providers/retry.h"
+#include "agentd/providers/wire.h"
+#include "agentd/redact/secret.h"
+#include "http/async/loop.h"
+#include "http/client.h"
+
+namespace agentd::providers {
+
+struct HttpProviderOptions {
+  ProviderInfo info{};
+  std::string base_url{};  // with the version: "https://api.openai.com/v1"
+  redact::Secret key{};
+  WireSettings wire{};
+  std::chrono::milliseconds timeout{60'000};  // of one try
+  RetryPolicy retry{};
+  std::function<double()> random{};  // in [0, 1)
+};
+
+class HttpProvider final : public Provider {
+ public:
+  // `loop` and `client` are borrowed and outlive it.
+  HttpProvider(sbx::async::Loop& loop, sbx::http::AsyncClient& client, std::unique_ptr<Wire> wire,
+               HttpProviderOptions options);
+
+  [[nodiscard]] const ProviderInfo& info() const override { return options_.info; }
+  [[nodiscard]] sbx::async::Task<CompletionResult> complete(
+      CompletionRequest request, const sbx::async::Cancellation* cancellation) override;
+
+ private:
+  struct Try;
+  [[nodiscard]] sbx::async::Task<Try> try_once(const std::string& body,
+                                               sbx::async::Deadline deadline,
+                                               const sbx::async::Cancellation* cancellation);
+
+  sbx::async::Loop& loop_;
+  sbx::http::AsyncClient& client_;
+  std::unique_ptr<Wire> wire_;
+  HttpProviderOptions options_;
+};
+
+}  // namespace agentd::providers

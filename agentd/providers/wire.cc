@@ -1,0 +1,56 @@
+#include "agentd/providers/wire.h"
+
+#include <nlohmann/json.hpp>
+
+#include "agentd/providers/json_access.h"
+
+namespace agentd::providers {
+
+using Json = nlohmann::ordered_json;
+
+Completion Accumulator::take() {
+  Completion completion = std::move(completion_);
+  if (!complete_) completion.finish = Finish::kCut;
+  std::erase_if(completion.tool_calls, [](const ToolCall& call) { return call.name.empty(); });
+  return completion;
+}
+
+void Accumulator::count(std::size_t bytes) {
+  bytes_ += bytes;
+  if (bytes_ > kMaxReplyBytes)
+    fail("the reply is longer than " + std::to_string(kMaxReplyBytes) + " bytes");
+}
+
+void Accumulator::add_text(std::string_view text) {
+  begun_ = true;
+  count(text.size());
+  if (!error_) completion_.text += text;
+}
+
+void Accumulator::add_arguments(ToolCall& call, std::string_view text) {
+  count(text.size());
+  if (!error_) call.arguments += text;
+}
+
+ToolCall* Accumulator::tool_call(std::size_t index) {
+  begun_ = true;
+  if (index >= kMaxToolCalls) return nullptr;
+  if (completion_.tool_calls.size() <= index) completion_.tool_calls.resize(index + 1);
+  return &completion_.tool_calls[index];
+}
+
+std::string error_message(std::string_view body) {
+  constexpr std::size_t kMaxMessage = 300;
+  const Json json = Json::parse(body, nullptr, false);
+  const Json* found = member(json, "error");
+  if (found == nullptr) found = &json;
+  for (const char* name : {"message", "detail"}) {
+    if (const Json* text = member(*found, name); text != nullptr && text->is_string()) {
+      found = text;
+      break;
+    }
+  }
+  return text_of(found).substr(0, kMaxMessage);
+}
+
+}  // namespace agentd::providers

@@ -1,0 +1,85 @@
+// Wire: the dialect of a model server, as pure functions and accumulators. No I/O.
+//
+// http_provider.cc sends what a Wire writes and feeds what arrives to its Accumulator. Servers are
+// not trusted: every field is looked at for its type, and sizes are bounded.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "agentd/providers/provider.h"
+#include "agentd/providers/sse.h"
+#include "agentd/redact/secret.h"
+
+namespace agentd::providers {
+
+inline constexpr std::size_t kMaxReplyBytes = 1U << 20;
+inline constexpr std::size_t kMaxToolCalls = 16;  // of one reply
+
+struct WireSettings {
+  std::string model{};
+  double temperature = 0;
+  bool stream = true;
+  std::string token_limit_field = "max_tokens";  // OpenAI: newer models want another name
+};
+
+// Collects one reply. An error that the server reports inside a 200 answer ends it.
+class Accumulator {
+ public:
+  virtual ~Accumulator() = default;
+  // One event of a stream. False: nothing more is wanted, see error().
+  [[nodiscard]] virtual bool event(const SseEvent& event) = 0;
+  // The body of a plain answer.
+  virtual void whole(std::string_view body) = 0;
+
+  // Something of a reply has arrived.
+  [[nodiscard]] bool begun() const { return begun_; }
+  // The server said that the reply is complete.
+  [[nodiscard]] bool complete() const { return complete_; }
+  // What the server says went wrong, or that it does not speak this dialect.
+  [[nodiscard]] const std::optional<std::string>& error() const { return error_; }
+  // The reply so far. Its finish is kCut when the server never said that it was complete.
+  [[nodiscard]] Completion take();
+
+ protected:
+  void add_text(std::string_view text);
+  // Null when there are too many.
+  [[nodiscard]] ToolCall* tool_call(std::size_t index);
+  void add_arguments(ToolCall& call, std::string_view text);
+  void fail(std::string detail) { error_ = std::move(detail); }
+
+  Completion completion_;
+  bool begun_ = false;
+  bool complete_ = false;
+
+ private:
+  void count(std::size_t bytes);
+
+  std::size_t bytes_ = 0;
+  std::optional<std::string> error_;
+};
+
+class Wire {
+ public:
+  virtual ~Wire() = default;
+  [[nodiscard]] virtual std::string path() const = 0;  // below the base URL
+  [[nodiscard]] virtual std::vector<std::pair<std::string, std::string>> headers(
+      const redact::Secret& key) const = 0;
+  [[nodiscard]] virtual std::string body(const CompletionRequest& request,
+                                         const WireSettings& settings) const = 0;
+  [[nodiscard]] virtual std::unique_ptr<Accumulator> accumulator() const = 0;
+};
+
+[[nodiscard]] std::unique_ptr<Wire> openai_wire();
+[[nodiscard]] std::unique_ptr<Wire> anthropic_wire();
+
+// What an error body says: `error.message`, `error`, `message` or `detail`, whichever is a text;
+// cut to a few hundred bytes. Empty when it says nothing.
+[[nodiscard]] std::string error_message(std::string_view body);
+
+}  // namespace agentd::providers
