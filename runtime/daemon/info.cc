@@ -27,6 +27,7 @@ Json languages_json(const plan::Image& image) {
     list.push_back({{"name", language.name},
                     {"aliases", language.aliases},
                     {"file", "/code/" + language.file},
+                    {"syntax_error_pattern", language.syntax_error_pattern},
                     {"packages", packages_json(image, language.image)}});
   }
   return list;
