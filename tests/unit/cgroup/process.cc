@@ -111,6 +111,18 @@ int fork_until_refused(int ceiling) {
   return ceiling;
 }
 
+int count_forks_until_refused(int ceiling) {
+  std::vector<pid_t> children;
+  while (static_cast<int>(children.size()) < ceiling) {
+    const pid_t pid = ::fork();
+    if (pid < 0) break;
+    if (pid == 0) sleep_forever();
+    children.push_back(pid);
+  }
+  for (const pid_t child : children) (void)::kill(child, SIGKILL);
+  return static_cast<int>(children.size());
+}
+
 bool wait_for_oom(CgroupRun& run, milliseconds patience) {
   const auto deadline = steady_clock::now() + patience;
   std::vector<pollfd> waits;

@@ -54,6 +54,8 @@ void touch_memory(std::size_t bytes);
 [[noreturn]] void sleep_forever();
 // Forks sleeping children until the kernel refuses; returns how many there are.
 int fork_until_refused(int ceiling);
+// The same, and kills them again.
+int count_forks_until_refused(int ceiling);
 
 // Polls the descriptors of `run` until oom_happened() or `patience` is over.
 bool wait_for_oom(CgroupRun& run, std::chrono::milliseconds patience);
