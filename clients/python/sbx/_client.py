@@ -1,0 +1,154 @@
+"""Client, run_code, stream_code: single runs."""
+
+from __future__ import annotations
+
+import base64
+import os
+from types import TracebackType
+from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Type, Union
+
+from ._errors import Failed
+from ._events import Event, Finished, parse_event
+from ._limits import DEFAULT_TIMEOUT, SandboxLimits, with_timeout
+from ._result import ExecutionResult
+from ._transport import Reply, Transport, json_body, parse_json
+
+FileContent = Union[bytes, "os.PathLike[str]"]
+
+
+def run_body(code: Optional[str], language: str, timeout_seconds: float,
+             limits: Optional[SandboxLimits], *, argv: Optional[Sequence[str]] = None,
+             args: Sequence[str] = (), stdin: Optional[str] = None,
+             files: Optional[Mapping[str, FileContent]] = None,
+             env: Optional[Mapping[str, str]] = None, profile: Optional[str] = None,
+             collect: Optional[str] = None, **more: Any) -> Dict[str, Any]:
+    """The body of a run's request. What is None or empty is left to the daemon."""
+    body: Dict[str, Any] = {"argv": list(argv)} if argv else {"language": language, "code": code}
+    optional = {
+        "args": list(args), "stdin": stdin, "env": dict(env or {}), "profile": profile,
+        "collect": collect, "limits": with_timeout(limits, timeout_seconds).to_json(),
+        "files": [_input_file(name, content) for name, content in (files or {}).items()], **more,
+    }
+    body.update((name, value) for name, value in optional.items() if value)
+    return body
+
+
+def _input_file(name: str, content: FileContent) -> Dict[str, str]:
+    if isinstance(content, os.PathLike):
+        with open(content, "rb") as file:
+            content = file.read()
+    if not isinstance(content, (bytes, bytearray, memoryview)):
+        raise TypeError(f"files[{name!r}] is {type(content).__name__}: give bytes, or a "
+                        "pathlib.Path to read them from")
+    return {"name": name, "content_base64": base64.b64encode(content).decode()}
+
+
+def result_or_raise(json: Any) -> ExecutionResult:
+    """Raises Failed, with the result, when the sandbox itself failed."""
+    result = ExecutionResult.from_json(json)
+    if result.status != "sandbox_error":
+        return result
+    error = result.error
+    if error is None:
+        raise Failed("the sandbox failed", code="sandbox_error", result=result)
+    raise Failed(f"the sandbox failed: {error.step}: {error.detail}", code=error.code,
+                 fix=error.fix, result=result)
+
+
+class RunStream:
+    """Events of a run that is on. Iterate once; closing it before the end cancels the run."""
+
+    def __init__(self, reply: Reply) -> None:
+        self._reply = reply
+        self._result: Optional[ExecutionResult] = None
+        self.id = reply.header("Sbx-Run-Id")  #: for Client.cancel
+
+    @property
+    def result(self) -> ExecutionResult:
+        """The result, once the last event was seen. Raises RuntimeError before."""
+        if self._result is None:
+            raise RuntimeError("the run has not ended: iterate to the last event first")
+        return self._result
+
+    def __iter__(self) -> Iterator[Event]:
+        with self._reply:
+            while self._result is None:
+                line = self._reply.readline()
+                if not line.endswith(b"\n"):
+                    raise Failed("the events ended before the result", code="cut_off",
+                                 fix="see sbxd's log: it may have ended")
+                event = parse_event(parse_json(line))
+                if isinstance(event, Finished):
+                    self._result = result_or_raise(event.result.raw)
+                yield event
+
+    def close(self) -> None:
+        self._reply.close()
+
+    def __enter__(self) -> RunStream:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+
+class Client:
+    """A daemon. Its methods may be called from several threads: each call has its connection.
+
+    `socket` is the path of the daemon's socket; without it, see the package's README. `timeout` is
+    how many seconds the daemon may be silent; without it, as long as it takes.
+    """
+
+    def __init__(self, socket: Optional[str] = None, timeout: Optional[float] = None) -> None:
+        self.transport = Transport(socket, timeout)
+
+    def run(self, code: Optional[str] = None, language: str = "python",
+            timeout_seconds: float = DEFAULT_TIMEOUT, limits: Optional[SandboxLimits] = None,
+            **options: Any) -> ExecutionResult:
+        """As run_code()."""
+        body = run_body(code, language, timeout_seconds, limits, **options)
+        return result_or_raise(self.transport.json("POST", "/v1/run", body))
+
+    def stream(self, code: Optional[str] = None, language: str = "python",
+               timeout_seconds: float = DEFAULT_TIMEOUT, limits: Optional[SandboxLimits] = None,
+               **options: Any) -> RunStream:
+        """As stream_code()."""
+        body = run_body(code, language, timeout_seconds, limits, **options)
+        return RunStream(self.transport.request("POST", "/v1/run?stream=1", *json_body(body)))
+
+    def cancel(self, run_id: str) -> None:
+        """Ends a run of yours. Raises Refused when there is none of that id."""
+        self.transport.request("DELETE", f"/v1/runs/{run_id}").close()
+
+    def info(self) -> Dict[str, Any]:
+        """What the daemon offers: languages, packages, limits, ceilings, layers, version."""
+        info: Dict[str, Any] = self.transport.json("GET", "/v1/info")
+        return info
+
+
+def run_code(code: str, language: str = "python", timeout_seconds: float = DEFAULT_TIMEOUT,
+             limits: Optional[SandboxLimits] = None, *, args: Sequence[str] = (),
+             stdin: Optional[str] = None, files: Optional[Mapping[str, FileContent]] = None,
+             env: Optional[Mapping[str, str]] = None, profile: Optional[str] = None,
+             collect: Optional[str] = None, socket: Optional[str] = None) -> ExecutionResult:
+    """Runs code in a sandbox of its own, and says what became of it.
+
+    files: put at /input/<name>; bytes, or a pathlib.Path to read. collect: what to do with files
+    that the code leaves in /output: "content" (the default), "list" or "none".
+
+    Raises SandboxError (Unavailable, Refused or Failed) when the sandbox could not do its work,
+    never for what the code does; ValueError when timeout_seconds and limits.wall_seconds differ.
+    """
+    return Client(socket).run(code, language, timeout_seconds, limits, args=args, stdin=stdin,
+                              files=files, env=env, profile=profile, collect=collect)
+
+
+def stream_code(code: str, language: str = "python", timeout_seconds: float = DEFAULT_TIMEOUT,
+                limits: Optional[SandboxLimits] = None, *, args: Sequence[str] = (),
+                stdin: Optional[str] = None, files: Optional[Mapping[str, FileContent]] = None,
+                env: Optional[Mapping[str, str]] = None, profile: Optional[str] = None,
+                collect: Optional[str] = None, socket: Optional[str] = None) -> RunStream:
+    """The same, with events as they happen: see RunStream."""
+    return Client(socket).stream(code, language, timeout_seconds, limits, args=args, stdin=stdin,
+                                 files=files, env=env, profile=profile, collect=collect)

@@ -1,0 +1,64 @@
+"""SandboxLimits: the limits of a run, by the names that they have everywhere."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, Dict, Optional, Union
+
+Size = Union[int, str]  #: bytes, or a number with K, M or G (1024-based, either case)
+
+
+@dataclasses.dataclass(frozen=True)
+class SandboxLimits:
+    """What is None has the profile's value, lowered to what the operator allows."""
+
+    wall_seconds: Optional[float] = None
+    cpu_seconds: Optional[float] = None
+    memory: Optional[Size] = None
+    cpus: Optional[float] = None
+    pids: Optional[int] = None
+    tmp: Optional[Size] = None
+    tmp_inodes: Optional[int] = None
+    input: Optional[Size] = None
+    input_inodes: Optional[int] = None
+    output: Optional[Size] = None
+    output_inodes: Optional[int] = None
+    work: Optional[Size] = None
+    work_inodes: Optional[int] = None
+    shm: Optional[Size] = None
+    shm_inodes: Optional[int] = None
+    stdout_bytes: Optional[Size] = None
+    stderr_bytes: Optional[Size] = None
+    files: Optional[int] = None
+    file_bytes: Optional[Size] = None
+    files_bytes: Optional[Size] = None
+    file_depth: Optional[int] = None
+    nofile: Optional[int] = None
+    fsize: Optional[Size] = None
+    output_kills: Optional[bool] = None
+    network: Optional[str] = None
+
+    def to_json(self) -> Dict[str, Any]:
+        """The limits that are set."""
+        return {name: value for name, value in vars(self).items() if value is not None}
+
+
+class _Default(float):
+    """A float that is told apart from the same number given by a caller."""
+
+
+DEFAULT_TIMEOUT = _Default(30)
+
+
+def with_timeout(limits: Optional[SandboxLimits], timeout_seconds: float) -> SandboxLimits:
+    """`timeout_seconds` is wall_seconds by another name: the default gives way to it.
+
+    Raises ValueError when both are given and differ.
+    """
+    limits = limits or SandboxLimits()
+    if timeout_seconds is DEFAULT_TIMEOUT:
+        return limits
+    if limits.wall_seconds is not None and limits.wall_seconds != timeout_seconds:
+        raise ValueError(f"timeout_seconds is {timeout_seconds} and limits.wall_seconds is "
+                         f"{limits.wall_seconds}: give one of them")
+    return dataclasses.replace(limits, wall_seconds=timeout_seconds)

@@ -1,0 +1,187 @@
+"""ExecutionResult: what became of a run, as sbxd tells it."""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar
+
+from ._errors import Failed
+
+T = TypeVar("T")
+
+
+@dataclasses.dataclass(frozen=True)
+class OutputFile:
+    """A file that the program left in /output."""
+
+    path: str  #: relative to /output; bytes that are not UTF-8 as \\xNN
+    size: int
+    sha256: str
+    media_type: str
+    content: Optional[bytes] = None  #: None with collect="list"
+
+
+@dataclasses.dataclass(frozen=True)
+class RefusedEntry:
+    """What was in /output and not collected, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Denial:
+    """A system call that was denied, how often; tier "deny" or "hostile"."""
+
+    syscall: str
+    tier: str
+    count: int
+
+
+@dataclasses.dataclass(frozen=True)
+class Note:
+    """One sentence about the run: from the kernel's facts, or from what the program wrote."""
+
+    code: str
+    text: str
+    source: str  #: "kernel" or "program"
+
+
+@dataclasses.dataclass(frozen=True)
+class Layer:
+    """One layer of the sandbox: "held", "degraded", "missing" or "off"."""
+
+    name: str
+    state: str
+    detail: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Usage:
+    """What the cgroup measured. None is what this host does not measure."""
+
+    cpu_seconds: Optional[float] = None
+    memory_peak: Optional[int] = None
+    pids_peak: Optional[int] = None
+    oom_kills: Optional[int] = None
+    throttled_seconds: Optional[float] = None
+    pids_refused: Optional[int] = None
+
+
+@dataclasses.dataclass(frozen=True)
+class ErrorDetail:
+    """Which step of the sandbox failed."""
+
+    code: str
+    step: str
+    errno: int
+    detail: str
+    fix: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Image:
+    """The file system that the program saw."""
+
+    name: str
+    digest: str
+
+
+@dataclasses.dataclass(frozen=True)
+class Timings:
+    """Seconds of each stage."""
+
+    setup: float
+    run: float
+    collect: float
+
+
+@dataclasses.dataclass(frozen=True)
+class ExecutionResult:
+    """A complete result, whatever the program did."""
+
+    id: str
+    status: str  #: ok, exit, signal, oom, timeout, cpu_time, output, security, cancelled
+    ok: bool  #: the program exited with 0, and nothing else went wrong
+    exit_code: int  #: -1 when a time limit ended it
+    signal: Optional[int]
+    timed_out: bool
+    duration_seconds: float
+    stdout: str  #: with U+FFFD for bytes that are not UTF-8; the bytes: stdout_bytes
+    stdout_dropped: int  #: bytes that were cut out of the middle
+    stderr: str
+    stderr_dropped: int
+    files: Tuple[OutputFile, ...]
+    refused: Tuple[RefusedEntry, ...]
+    denials: Tuple[Denial, ...]
+    limits_hit: Tuple[str, ...]
+    error: Optional[ErrorDetail]
+    usage: Usage
+    limits: Mapping[str, Any]  #: as applied
+    notes: Tuple[Note, ...]
+    layers: Tuple[Layer, ...]
+    start: str  #: cold, fork or warm
+    image: Image
+    profile: str
+    language: str
+    timings: Timings
+    raw: Mapping[str, Any] = dataclasses.field(repr=False, compare=False)  #: the JSON
+
+    @property
+    def stdout_bytes(self) -> bytes:
+        """What the program wrote, byte for byte."""
+        return _stream_bytes(self.raw, "stdout")
+
+    @property
+    def stderr_bytes(self) -> bytes:
+        return _stream_bytes(self.raw, "stderr")
+
+    @classmethod
+    def from_json(cls, json: Any) -> ExecutionResult:
+        """Raises Failed for what is no result of this version. What is unknown stays in `raw`."""
+        try:
+            values = dict(json)
+            values.update(
+                files=tuple(_output_file(each) for each in json["files"]),
+                refused=_all_of(RefusedEntry, json["refused"]),
+                denials=_all_of(Denial, json["denials"]),
+                limits_hit=tuple(json["limits_hit"]),
+                error=None if json["error"] is None else _one_of(ErrorDetail, json["error"]),
+                usage=_one_of(Usage, json["usage"] or {}),
+                notes=_all_of(Note, json["notes"]),
+                layers=_all_of(Layer, json["layers"]),
+                image=_one_of(Image, json["image"]),
+                timings=_one_of(Timings, json["timings"]),
+                raw=json,
+            )
+            return _one_of(cls, values)
+        except (KeyError, TypeError, ValueError) as error:
+            raise Failed(f"the daemon's result is not as this client knows it: {error!r}",
+                         code="version_mismatch",
+                         fix="install sbxd and the package sbx of one version") from error
+
+
+def _one_of(kind: Type[T], json: Mapping[str, Any]) -> T:
+    """Without the fields that this version does not know."""
+    known = [field.name for field in dataclasses.fields(kind)]
+    return kind(**{name: json[name] for name in known if name in json})
+
+
+def _all_of(kind: Type[T], json: List[Mapping[str, Any]]) -> Tuple[T, ...]:
+    return tuple(_one_of(kind, each) for each in json)
+
+
+def _output_file(json: Mapping[str, Any]) -> OutputFile:
+    values: Dict[str, Any] = dict(json)
+    if "content_base64" in json:
+        values["content"] = base64.b64decode(json["content_base64"], validate=True)
+    return _one_of(OutputFile, values)
+
+
+def _stream_bytes(json: Mapping[str, Any], stream: str) -> bytes:
+    encoded = json.get(f"{stream}_base64")
+    if encoded is not None:
+        return base64.b64decode(encoded, validate=True)
+    text: str = json[stream]
+    return text.encode()

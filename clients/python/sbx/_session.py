@@ -1,0 +1,196 @@
+"""Session: a workspace that lives on between runs."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from types import TracebackType
+from typing import IO, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, Union
+
+from ._client import Client, RunStream, result_or_raise, run_body
+from ._errors import Failed
+from ._limits import DEFAULT_TIMEOUT, SandboxLimits
+from ._result import ExecutionResult
+from ._transport import PIECE, Reply, json_body, quote_path
+
+Source = Union[bytes, "os.PathLike[str]", IO[bytes], Iterable[bytes]]
+
+
+@dataclasses.dataclass(frozen=True)
+class SessionFile:
+    """An entry of the workspace."""
+
+    path: str  #: relative; bytes that are not UTF-8 as \\xNN
+    type: str  #: file, directory, symlink
+    mode: str  #: octal
+    modified_at: str
+    size: Optional[int] = None  #: of a file
+    target: Optional[str] = None  #: of a symlink
+
+
+@dataclasses.dataclass(frozen=True)
+class SessionInfo:
+    """A session as the daemon sees it. Times are RFC 3339, in UTC."""
+
+    id: str
+    created_at: str
+    last_used_at: str
+    idle_expires_at: str
+    expires_at: str
+    idle_seconds: int
+    age_seconds: int
+    limits: Mapping[str, int]  #: work, work_inodes
+    usage: Optional[Mapping[str, int]]  #: size, inodes; None: not measured yet
+    running: bool
+
+
+class Session:
+    """Makes a session; as a context manager, deletes it at the end.
+
+    limits: only `work` and `work_inodes` (its quota). idle_seconds and age_seconds: how long it
+    lives without use, and at most; the daemon's configuration gives defaults and bounds.
+
+    Every method raises Refused with code "session_expired" once it has expired.
+    """
+
+    def __init__(self, limits: Optional[SandboxLimits] = None, *,
+                 idle_seconds: Optional[int] = None, age_seconds: Optional[int] = None,
+                 socket: Optional[str] = None, client: Optional[Client] = None) -> None:
+        self._client = client or Client(socket)
+        wish = {"limits": limits.to_json() if limits else None, "idle_seconds": idle_seconds,
+                "age_seconds": age_seconds}
+        body = {name: value for name, value in wish.items() if value is not None}
+        self.id: str = _session_info(self._client.transport.json("POST", "/v1/sessions", body)).id
+
+    @classmethod
+    def attach(cls, session_id: str, *, socket: Optional[str] = None,
+               client: Optional[Client] = None) -> Session:
+        """A session that is there already. Raises Refused when it is not, or not yours."""
+        session = cls.__new__(cls)
+        session._client = client or Client(socket)
+        session.id = session_id
+        session.info()
+        return session
+
+    def info(self) -> SessionInfo:
+        return _session_info(self._client.transport.json("GET", self._target()))
+
+    def run(self, code: Optional[str] = None, language: str = "python",
+            timeout_seconds: float = DEFAULT_TIMEOUT, limits: Optional[SandboxLimits] = None, *,
+            wait: bool = False, **options: Any) -> ExecutionResult:
+        """A run whose /work is the workspace; `options` as run_code's.
+
+        One at a time: while another is on, waits for it (`wait`), or raises Refused with code
+        "session_busy".
+        """
+        body = run_body(code, language, timeout_seconds, limits, wait=wait, **options)
+        return result_or_raise(self._client.transport.json("POST", self._target("/run"), body))
+
+    def stream(self, code: Optional[str] = None, language: str = "python",
+               timeout_seconds: float = DEFAULT_TIMEOUT, limits: Optional[SandboxLimits] = None, *,
+               wait: bool = False, **options: Any) -> RunStream:
+        """The same, with events as they happen."""
+        body = run_body(code, language, timeout_seconds, limits, wait=wait, **options)
+        target = self._target("/run?stream=1")
+        return RunStream(self._client.transport.request("POST", target, *json_body(body)))
+
+    def put(self, path: str, source: Source) -> int:
+        """Stores a file, whole or not at all, and gives its size.
+
+        The source is bytes, a pathlib.Path, a binary file, or pieces of bytes; it is streamed.
+        """
+        if isinstance(source, os.PathLike):
+            with open(source, "rb") as file:
+                return self._put(path, file, os.fstat(file.fileno()).st_size)
+        if isinstance(source, (bytes, bytearray, memoryview)):
+            return self._put(path, bytes(source), len(source))
+        if isinstance(source, str):
+            raise TypeError("a str may be text or a path: give bytes, or a pathlib.Path")
+        return self._put(path, source, None)
+
+    def get(self, path: str) -> bytes:
+        """A file's whole content."""
+        with self.open(path) as reply:
+            return reply.read()
+
+    def get_to(self, path: str, target: Union["os.PathLike[str]", IO[bytes]]) -> int:
+        """Copies a file to a path or a binary file, in pieces, and gives its size."""
+        if isinstance(target, os.PathLike):
+            with open(target, "wb") as file:
+                return self.get_to(path, file)
+        size = 0
+        with self.open(path) as reply:
+            while True:
+                piece = reply.read(PIECE)
+                if not piece:
+                    break
+                target.write(piece)
+                size += len(piece)
+        return size
+
+    def open(self, path: str) -> Reply:
+        """A file to read in pieces: with session.open(path) as file: file.read(65536)."""
+        return self._client.transport.request("GET", self._file(path))
+
+    def list(self) -> Iterator[SessionFile]:
+        """All entries, in byte order of their paths, fetched page by page."""
+        after: Optional[str] = ""
+        while after is not None:
+            entries, after = _page(self._client.transport.json("GET", self._target("/files" + after)))
+            yield from entries
+
+    def delete(self, path: str) -> None:
+        """Removes a file, or a directory with everything in it."""
+        self._client.transport.request("DELETE", self._file(path)).close()
+
+    def close(self) -> None:
+        """Deletes the session; a run that is on is cancelled."""
+        self._client.transport.request("DELETE", self._target()).close()
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
+                 trace: Optional[TracebackType]) -> None:
+        self.close()
+
+    def _target(self, rest: str = "") -> str:
+        return f"/v1/sessions/{quote_path(self.id)}{rest}"
+
+    def _file(self, path: str) -> str:
+        return self._target("/files/" + quote_path(path))
+
+    def _put(self, path: str, body: Any, length: Optional[int]) -> int:
+        headers = ({"Transfer-Encoding": "chunked"} if length is None else
+                   {"Content-Length": str(length)})
+        headers["Content-Type"] = "application/octet-stream"
+        with self._client.transport.request("PUT", self._file(path), body, headers) as reply:
+            answer = reply.json()
+        try:
+            return int(answer["size"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise _unknown(answer) from error
+
+
+def _session_info(json: Any) -> SessionInfo:
+    try:
+        values: Dict[str, Any] = {field.name: json[field.name]
+                                  for field in dataclasses.fields(SessionInfo)}
+    except (KeyError, TypeError) as error:
+        raise _unknown(json) from error
+    return SessionInfo(**values)
+
+
+def _page(json: Any) -> Tuple[List[SessionFile], Optional[str]]:
+    """Entries, and the query that gives the next page, if there is one."""
+    try:
+        entries = [SessionFile(entry["path"], entry["type"], entry["mode"], entry["modified_at"],
+                               entry.get("size"), entry.get("target")) for entry in json["files"]]
+        return entries, None if json["next"] is None else "?after=" + json["next"]
+    except (KeyError, TypeError) as error:
+        raise _unknown(json) from error
+
+
+def _unknown(json: Any) -> Failed:
+    return Failed(f"the daemon's answer is not as this client knows it: {str(json)[:200]}",
+                  code="version_mismatch", fix="install sbxd and the package sbx of one version")

@@ -1,0 +1,155 @@
+"""The package against a real sbxd: SBX_TEST_DAEMON names the program, or there is nothing to test."""
+
+import contextlib
+import io
+import os
+import pathlib
+import pwd
+import shutil
+import subprocess
+import tempfile
+import time
+import unittest
+
+from sbx import (Client, Finished, Output, Refused, SandboxLimits, Session, Unavailable, run_code,
+                 stream_code)
+
+PROGRAM = os.environ.get("SBX_TEST_DAEMON", "")
+GROUPS = "sbx-python-test"  # a cgroup subtree that nobody else uses
+PATIENCE = 60
+
+
+def has_image():
+    data = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    return any(os.path.isdir(os.path.join(parent, "images", "default"))
+               for parent in ("/var/lib/sbx", os.path.join(data, "sbx")))
+
+
+def remove_groups():
+    """Of a daemon that root started, in whatever hierarchies there are."""
+    for top in [pathlib.Path("/sys/fs/cgroup"), *pathlib.Path("/sys/fs/cgroup").iterdir()]:
+        for group in top.glob(GROUPS + "*") if top.is_dir() else ():
+            for path, _, _ in os.walk(group, topdown=False):
+                with contextlib.suppress(OSError):
+                    os.rmdir(path)
+
+
+@unittest.skipUnless(os.access(PROGRAM, os.X_OK), "SBX_TEST_DAEMON names no program")
+@unittest.skipUnless(has_image(), "no image: build it with scripts/image")
+class Daemon(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.directory = tempfile.mkdtemp(prefix="sbx-python-")
+        os.chmod(cls.directory, 0o755)
+        cls.socket = os.path.join(cls.directory, "sbxd.sock")
+        config = pathlib.Path(cls.directory, "config", "sbx")
+        config.mkdir(parents=True)
+        runtime = f'runtime_dir = "{cls.directory}/run"\n'
+        daemon = ""
+        if os.geteuid() == 0:
+            runtime += f'cgroup_parent = "{GROUPS}"\n'
+            users = [each.pw_name for each in pwd.getpwall()]
+            daemon = f'user = "{"sbx" if "sbx" in users else "nobody"}"\n'
+        (config / "runtime.toml").write_text(runtime)
+        (config / "sbxd.toml").write_text(daemon)
+        cls.log = open(os.path.join(cls.directory, "log"), "wb")
+        cls.process = subprocess.Popen(
+            [PROGRAM, "--config", str(config / "sbxd.toml"), "--socket", cls.socket,
+             "--state-dir", os.path.join(cls.directory, "state")],
+            env={**os.environ, "XDG_CONFIG_HOME": str(config.parent)}, stderr=cls.log)
+        try:
+            cls.wait_for_daemon()
+        except BaseException:
+            cls.tearDownClass()
+            raise
+
+    @classmethod
+    def wait_for_daemon(cls):
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            try:
+                Client(cls.socket).info()
+                return
+            except Unavailable:
+                if cls.process.poll() is not None or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.01)  # nothing tells that a socket is about to appear
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.process.terminate()
+        cls.process.wait(PATIENCE)
+        cls.log.close()
+        remove_groups()
+        shutil.rmtree(cls.directory)
+
+    def test_code_runs_and_its_failures_are_results(self):
+        self.assertEqual(run_code("print(6*7)", socket=self.socket).stdout, "42\n")
+        failed = run_code("raise SystemExit(3)", socket=self.socket)
+        self.assertEqual((failed.status, failed.exit_code, failed.ok), ("exit", 3, False))
+        slow = run_code("while True: pass", timeout_seconds=0.5, socket=self.socket)
+        self.assertEqual((slow.status, slow.timed_out, slow.exit_code), ("timeout", True, -1))
+        self.assertEqual(slow.limits["wall_seconds"], 0.5)
+        self.assertEqual(run_code("console.log(1)", "js", socket=self.socket).language, "javascript")
+
+    def test_files_go_in_and_come_out(self):
+        code = "open('/output/copy', 'wb').write(open('/input/data', 'rb').read()[::-1])"
+        result = run_code(code, files={"data": b"\x00\xff\x01"}, socket=self.socket)
+        self.assertEqual([(file.path, file.content) for file in result.files],
+                         [("copy", b"\x01\xff\x00")])
+
+    def test_bytes_of_any_kind_come_back(self):
+        code = "import sys; sys.stdout.buffer.write(bytes(range(256)))"
+        self.assertEqual(run_code(code, socket=self.socket).stdout_bytes, bytes(range(256)))
+
+    def test_limits_that_do_not_exist_are_refused_by_name(self):
+        with self.assertRaises(Refused) as raised:
+            run_code("", language="cobol", socket=self.socket)
+        self.assertEqual(raised.exception.field, "language")
+        self.assertIn("python", raised.exception.allowed)
+        with self.assertRaises(Refused):
+            run_code("", limits=SandboxLimits(memory="nonsense"), socket=self.socket)
+
+    def test_events_come_while_the_run_is_on(self):
+        code = "import sys\nprint('ready', flush=True)\nimport time\ntime.sleep(60)"
+        text = ""
+        with stream_code(code, socket=self.socket) as stream:
+            for event in stream:
+                if not isinstance(event, Output):
+                    continue
+                text += event.text
+                if text == "ready\n":
+                    Client(self.socket).cancel(stream.id)
+        self.assertIsInstance(event, Finished)
+        self.assertEqual(stream.result.status, "cancelled")
+
+    def test_a_session_keeps_its_files(self):
+        with Session(SandboxLimits(work="64M"), socket=self.socket) as session:
+            data = os.urandom(3 << 20)
+            self.assertEqual(session.put("in/data é", io.BytesIO(data)), len(data))
+            self.assertEqual(session.get("in/data é"), data)
+            ran = session.run("import os\nopen('sum', 'w').write(str(os.stat('in/data é').st_size))")
+            self.assertTrue(ran.ok, ran.stderr)
+            self.assertEqual(session.get("sum"), str(len(data)).encode())
+            self.assertEqual([entry.path for entry in session.list()], ["in", "in/data é", "sum"])
+            session.delete("in")
+            self.assertEqual([entry.path for entry in session.list()], ["sum"])
+            self.assertEqual(Session.attach(session.id, socket=self.socket).info().limits["work"],
+                             64 << 20)
+            with self.assertRaises(Refused) as raised:
+                session.put("../escape", b"")
+            self.assertEqual(raised.exception.code, "invalid_path")
+            with self.assertRaises(Refused) as raised:
+                session.put("big", bytes(65 << 20))
+            self.assertEqual(raised.exception.code, "quota_exceeded")
+        with self.assertRaises(Refused):
+            session.info()
+
+    def test_info_names_what_there_is(self):
+        info = Client(self.socket).info()
+        self.assertIn("python", [each["name"] for each in info["languages"]])
+        self.assertTrue(info["version"])
+
+
+if __name__ == "__main__":
+    unittest.main()

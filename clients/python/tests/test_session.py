@@ -1,0 +1,144 @@
+"""Sessions and their files, by a scripted daemon."""
+
+import io
+import pathlib
+import tempfile
+import unittest
+
+from sbx import Failed, Refused, SandboxLimits, Session
+
+from .fake import FakeDaemon, answer, problem, result
+
+SESSION = {"id": "s1", "owner_uid": 0, "created_at": "2026-01-01T00:00:00.000Z",
+           "last_used_at": "2026-01-01T00:00:00.000Z", "idle_expires_at": "2026-01-01T01:00:00.000Z",
+           "expires_at": "2026-01-02T00:00:00.000Z", "idle_seconds": 3600, "age_seconds": 86400,
+           "limits": {"work": 67108864, "work_inodes": 4096}, "usage": {"size": 0, "inodes": 1},
+           "running": False}
+MADE = answer(SESSION, 201)
+DELETED = answer({"id": "s1", "deleted": True, "run_cancelled": False})
+
+
+class Sessions(unittest.TestCase):
+    def asked(self, daemon):
+        return [(each.method, each.target) for each in daemon.requests]
+
+    def test_is_made_and_deleted_with_the_block(self):
+        with FakeDaemon(MADE, DELETED) as daemon:
+            with Session(SandboxLimits(work="1G"), idle_seconds=60, socket=daemon.path) as session:
+                self.assertEqual(session.id, "s1")
+            self.assertEqual(self.asked(daemon),
+                             [("POST", "/v1/sessions"), ("DELETE", "/v1/sessions/s1")])
+            self.assertEqual(daemon.requests[0].json(),
+                             {"limits": {"work": "1G"}, "idle_seconds": 60})
+
+    def test_attach_looks_for_it(self):
+        with FakeDaemon(answer(SESSION)) as daemon:
+            session = Session.attach("s1", socket=daemon.path)
+            self.assertEqual(session.info().limits["work"], 67108864)
+        with FakeDaemon(problem(410, "session_expired", reason="idle")) as daemon:
+            with self.assertRaises(Refused) as raised:
+                Session.attach("s1", socket=daemon.path)
+        self.assertEqual(raised.exception.code, "session_expired")
+        self.assertEqual(raised.exception.problem["reason"], "idle")
+
+    def test_runs_in_it(self):
+        with FakeDaemon(MADE, answer(result())) as daemon:
+            session = Session(socket=daemon.path)
+            self.assertEqual(session.run("x", timeout_seconds=2, wait=True).stdout, "42\n")
+            self.assertEqual(daemon.requests[1].target, "/v1/sessions/s1/run")
+            self.assertEqual(daemon.requests[1].json(),
+                             {"language": "python", "code": "x", "limits": {"wall_seconds": 2},
+                              "wait": True})
+
+    def test_streams_events_of_a_run_in_it(self):
+        event = answer({"seq": 0, "event": "result", "result": result()} )
+        body = event.split(b"\r\n\r\n", 1)[1] + b"\n"
+        with FakeDaemon(MADE, answer(body)) as daemon:
+            with Session(socket=daemon.path).stream("x") as stream:
+                self.assertEqual(len(list(stream)), 1)
+            self.assertEqual(daemon.requests[1].target, "/v1/sessions/s1/run?stream=1")
+
+
+class Files(unittest.TestCase):
+    def session(self, daemon):
+        return Session(socket=daemon.path)
+
+    def test_put_takes_bytes_paths_files_and_pieces(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory, "f")
+            path.write_bytes(b"of a path")
+            for source, sent in ((b"bytes", b"bytes"), (path, b"of a path"), (b"", b""),
+                                 (io.BytesIO(b"of a file"), b"of a file"),
+                                 (iter([b"in ", b"pieces"]), b"in pieces")):
+                with FakeDaemon(MADE, answer({"path": "p", "size": len(sent)}, 201)) as daemon:
+                    self.assertEqual(self.session(daemon).put("a b/é", source), len(sent))
+                    put = daemon.requests[1]
+                    self.assertEqual(put.target, "/v1/sessions/s1/files/a%20b/%C3%A9")
+                    self.assertEqual(put.body, sent)
+
+    def test_put_takes_no_str(self):
+        with FakeDaemon(MADE) as daemon:
+            with self.assertRaises(TypeError):
+                self.session(daemon).put("a", "text or path?")
+
+    def test_a_large_upload_that_is_refused_is_told_why(self):
+        with FakeDaemon(MADE, problem(413, "quota_exceeded"), read_bodies=False) as daemon:
+            session = self.session(daemon)
+            with self.assertRaises(Refused) as raised:
+                session.put("big", b"x" * (32 << 20))
+        self.assertEqual(raised.exception.code, "quota_exceeded")
+
+    def test_get_gives_the_content_or_copies_it(self):
+        content = bytes(range(256)) * 5000
+        with FakeDaemon(MADE, answer(content)) as daemon, tempfile.TemporaryDirectory() as directory:
+            session = self.session(daemon)
+            self.assertEqual(session.get("f"), content)
+            target = pathlib.Path(directory, "copy")
+            self.assertEqual(session.get_to("f", target), len(content))
+            self.assertEqual(target.read_bytes(), content)
+            buffer = io.BytesIO()
+            session.get_to("f", buffer)
+            self.assertEqual(buffer.getvalue(), content)
+
+    def test_a_file_that_is_cut_off_is_an_error_however_it_is_read(self):
+        cut = b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n12345"
+        with FakeDaemon(MADE, cut) as daemon:
+            session = self.session(daemon)
+            for read in (session.get, lambda path: session.get_to(path, io.BytesIO())):
+                with self.assertRaises(Failed) as raised:
+                    read("f")
+                self.assertEqual(raised.exception.code, "cut_off")
+
+    def test_list_goes_through_all_pages(self):
+        def entry(path):
+            return {"path": path, "type": "file", "mode": "0644", "size": 1,
+                    "modified_at": "2026-01-01T00:00:00.000Z"}
+        pages = [answer({"files": [entry("a"), entry("b c")], "next": "b%20c"}),
+                 answer({"files": [{**entry("d"), "type": "symlink", "target": "a"}], "next": None})]
+        with FakeDaemon(MADE, *pages) as daemon:
+            entries = list(self.session(daemon).list())
+            self.assertEqual([each.target for each in daemon.requests[1:]],
+                             ["/v1/sessions/s1/files", "/v1/sessions/s1/files?after=b%20c"])
+        self.assertEqual([(each.path, each.type, each.target) for each in entries],
+                         [("a", "file", None), ("b c", "file", None), ("d", "symlink", "a")])
+
+    def test_delete_asks_for_it(self):
+        with FakeDaemon(MADE, DELETED) as daemon:
+            self.session(daemon).delete("a/b")
+            self.assertEqual((daemon.requests[1].method, daemon.requests[1].target),
+                             ("DELETE", "/v1/sessions/s1/files/a/b"))
+
+    def test_answers_of_another_version_say_so(self):
+        for said in ({}, [], {"files": [3], "next": None}, {"files": []}):
+            with FakeDaemon(MADE, answer(said)) as daemon:
+                session = self.session(daemon)
+                with self.assertRaises(Failed):
+                    list(session.list())
+                with self.assertRaises(Failed):
+                    session.put("a", b"")
+                with self.assertRaises(Failed):
+                    session.info()
+
+
+if __name__ == "__main__":
+    unittest.main()
