@@ -91,6 +91,11 @@ Result<Places> choose_places(const DaemonConfig& config, const policy::RuntimeCo
 }
 
 Result<void> make_places(const Places& places, const std::optional<ServiceUser>& user) {
+  // Ours and root's sbx-run's: the service's user and its clients must get through, also where an
+  // administrator's umask or an earlier version shut it.
+  if (user && (::mkdir(kRunDirectory, 0755) == 0 || errno == EEXIST)) {
+    if (::chmod(kRunDirectory, 0755) != 0) return sys_error("chmod", kRunDirectory);
+  }
   if (!places.socket.empty()) SBX_TRY(make_with_parents(parent_of(places.socket), 0755));
   SBX_TRY(make_with_parents(places.state_dir, user ? 0755 : 0700));
   SBX_TRY(make_own(places.audit_dir(), user));

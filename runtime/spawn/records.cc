@@ -22,9 +22,10 @@ namespace sbx::spawn {
 namespace {
 
 constexpr std::string_view kSuffix = ".json";
+constexpr const char* kSystemPath = "/run/sbx";
 
 std::string default_path() {
-  if (::geteuid() == 0) return "/run/sbx";
+  if (::geteuid() == 0) return kSystemPath;
   const char* runtime = std::getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && *runtime == '/' && ::access(runtime, W_OK) == 0) {
     return std::string(runtime) + "/sbx";
@@ -34,12 +35,12 @@ std::string default_path() {
 
 // SECURITY: /tmp is everybody's. The directory is opened without following a link, and must be
 // ours.
-Result<UniqueFd> open_own_directory(int parent, const std::string& path) {
-  if (::mkdirat(parent, path.c_str(), 0700) != 0) {
+Result<UniqueFd> open_own_directory(int parent, const std::string& path, mode_t mode = 0700) {
+  if (::mkdirat(parent, path.c_str(), mode) != 0) {
     if (errno != EEXIST) {
       return host_lacks("mkdir", errno, path, "make it a directory that you can write");
     }
-  } else if (::fchmodat(parent, path.c_str(), 0700, 0) != 0) {  // whatever the umask took away
+  } else if (::fchmodat(parent, path.c_str(), mode, 0) != 0) {  // whatever the umask took away
     return sys_error("chmod", path);
   }
   auto fd = sys::open_at(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -102,7 +103,9 @@ Result<std::optional<IdLease>> try_lease(const RuntimeDirectory& directory, std:
 
 Result<RuntimeDirectory> RuntimeDirectory::open(const std::string& configured) {
   const std::string path = configured.empty() ? default_path() : configured;
-  SBX_ASSIGN(const UniqueFd top, open_own_directory(AT_FDCWD, path));
+  // What is in it is nobody else's. The way through it to the service's socket is everybody's.
+  const mode_t mode = path == kSystemPath ? 0755 : 0700;
+  SBX_ASSIGN(const UniqueFd top, open_own_directory(AT_FDCWD, path, mode));
   SBX_ASSIGN(UniqueFd runs, open_own_directory(top.get(), "runs"));
   SBX_ASSIGN(UniqueFd ids, open_own_directory(top.get(), "ids"));
   return RuntimeDirectory(path, std::move(runs), std::move(ids));

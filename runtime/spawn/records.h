@@ -17,7 +17,8 @@
 
 namespace sbx::spawn {
 
-// The directory for records and id locks. Created 0700 when missing.
+// The directory for records and id locks. Created 0700 when missing, but /run/sbx 0755:
+// the socket of the service lies in it.
 class RuntimeDirectory {
  public:
   // `configured` or the default: /run/sbx for root, $XDG_RUNTIME_DIR/sbx,
