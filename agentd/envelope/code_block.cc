@@ -113,7 +113,6 @@ struct Block {
   std::size_t end = 0;
   bool closed = false;
   std::size_t indent = 0;
-  std::string info{};
 };
 
 std::vector<Block> blocks_of(const std::vector<std::string_view>& lines, Language language) {
@@ -121,10 +120,8 @@ std::vector<Block> blocks_of(const std::vector<std::string_view>& lines, Languag
   for (std::size_t i = 0; i < lines.size(); ++i) {
     const auto opening = fence_of(lines[i]);
     if (!opening) continue;
-    Block block{.kinship = kinship(opening->info, language),
-                .begin = i + 1,
-                .indent = opening->indent,
-                .info = std::string(opening->info.substr(0, 40))};
+    Block block{
+        .kinship = kinship(opening->info, language), .begin = i + 1, .indent = opening->indent};
     block.end = block.kinship == Kinship::kOther
                     ? plain_end(lines, block.begin, *opening)
                     : block_end(lines, block.begin, *opening, language);
@@ -163,9 +160,7 @@ std::variant<Block, NoCode> choose(const std::vector<Block>& blocks, Language la
   }
   if (!blocks.empty()) {
     return NoCode{"wrong_language",
-                  fmt::format("the code block is marked \"{}\"; one marked \"{}\" "
-                              "is wanted",
-                              blocks.front().info, name)};
+                  fmt::format("no code block is marked \"{}\", but in another language", name)};
   }
   return NoCode{"no_code_block",
                 fmt::format("the reply holds no fenced code block; exactly one marked \"{}\" is "

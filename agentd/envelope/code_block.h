@@ -28,7 +28,7 @@ struct CodeBlock {
 };
 
 // `code` is stable: no_code_block, several_code_blocks, wrong_language, empty_code_block,
-// code_too_long, cut_reply. `detail` is one sentence that a model can act on.
+// code_too_long, cut_reply. `detail` is a sentence of ours that a model can act on.
 struct NoCode {
   std::string code;
   std::string detail;

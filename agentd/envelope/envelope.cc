@@ -127,7 +127,8 @@ std::optional<Violation> read_artifact(const JsonNode* path, std::span<const std
   }
   if (std::find(collected.begin(), collected.end(), name) == collected.end()) {
     return Violation{"artifact_not_collected",
-                     fmt::format("there is no file \"{}\" in /output after the run", name)};
+                     "the file that \"artifact_path\" names is not in /output after the run",
+                     std::string(name.substr(0, kMaxNoteBytes))};
   }
   artifact = name;
   return std::nullopt;
@@ -202,7 +203,8 @@ std::variant<Envelope, Violation> parse(std::string_view stdout_text,
   if (line.empty()) return Violation{"no_output", "the program printed nothing"};
   auto parsed = parse_strict_json(line);
   if (const auto* problem = std::get_if<JsonProblem>(&parsed)) {
-    return Violation{std::string(problem->code), "the last line of stdout: " + problem->detail};
+    return Violation{std::string(problem->code), "the last line of stdout: " + problem->detail,
+                     problem->subject};
   }
   const JsonNode& root = std::get<JsonNode>(parsed);
   if (root.kind != Kind::kObject) {

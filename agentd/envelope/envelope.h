@@ -38,17 +38,19 @@ struct Table {
 
 struct Envelope {
   Type type = Type::kText;
-  Table table;            // kTable
-  std::string text;       // kText
-  std::string data_json;  // kChart, kFile: "data" as compact JSON, or empty
-  std::string artifact;   // kChart, kFile: the path below /output, as the runtime lists it
-  std::string note;       // may be empty
+  Table table{};            // kTable
+  std::string text{};       // kText
+  std::string data_json{};  // kChart, kFile: "data" as compact JSON, or empty
+  std::string artifact{};   // kChart, kFile: the path below /output, as the runtime lists it
+  std::string note{};       // may be empty
 };
 
-// Which rule was broken: `code` is stable, `detail` one sentence that a model can act on.
+// Which rule was broken: `code` is stable, `detail` a sentence of ours that a model can act on,
+// `subject` what it is about in the program's own words, if anything.
 struct Violation {
   std::string code;
   std::string detail;
+  std::string subject{};
 };
 
 // `collected`: the paths below /output that the runtime collected.

@@ -13,6 +13,8 @@ namespace {
 using Json = nlohmann::json;
 using Kind = JsonNode::Kind;
 
+constexpr std::size_t kMaxSubject = 200;
+
 // Builds nodes from nlohmann's events. Returning false ends the parse.
 class Builder {
  public:
@@ -42,8 +44,9 @@ class Builder {
 
   bool key(std::string& name) {
     if (!keys_.back().insert(name).second) {
-      return fail(json_code::kDuplicateKey,
-                  fmt::format("the key \"{}\" is given twice", name.substr(0, 80)));
+      (void)fail(json_code::kDuplicateKey, "a key is given twice in one object");
+      problem_->subject = name.substr(0, kMaxSubject);
+      return false;
     }
     open_.back()->keys.push_back(std::move(name));
     return true;

@@ -29,10 +29,12 @@ struct JsonNode {
   [[nodiscard]] const JsonNode* find(std::string_view key) const;
 };
 
-// `code` is stable and is told to the model; `detail` is one sentence for it.
+// `code` is stable; `detail` is a sentence of ours that a model can act on. What it is about in the
+// text's own words, if anything, is `subject`.
 struct JsonProblem {
   std::string_view code;
   std::string detail;
+  std::string subject{};
 };
 namespace json_code {
 inline constexpr std::string_view kTooLong = "line_too_long";

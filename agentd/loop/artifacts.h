@@ -1,0 +1,22 @@
+// The files of a result: what the runtime collected, and the whole table as CSV. Pure.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "agentd/envelope/envelope.h"
+#include "agentd/record/record.h"
+#include "agentd/sandbox/sandbox.h"
+
+namespace agentd::loop {
+
+// `envelope` may be null. A table adds "table.csv" (or "table-2.csv", … where the program made a
+// file of that name).
+[[nodiscard]] std::vector<record::Artifact> artifacts_of(sandbox::RunResult run,
+                                                         const envelope::Envelope* envelope);
+
+// RFC 4180. SECURITY: text that a spreadsheet would take for a formula ("=…", "+…", "-…", "@…",
+// tab, CR) gets a "'" in front; numbers stay.
+[[nodiscard]] std::string table_csv(const envelope::Table& table);
+
+}  // namespace agentd::loop

@@ -1,0 +1,70 @@
+#include "agentd/loop/ending_text.h"
+
+#include <fmt/format.h>
+
+namespace agentd::loop {
+namespace {
+
+using record::Record;
+
+std::string last_error(const Record& record) {
+  if (record.attempts.empty() || !record.attempts.back().error) return {};
+  return record.attempts.back().error->detail;
+}
+
+std::string ceiling_text(const Record& record) {
+  const record::Budget& budget = record.budget;
+  const bool tools = record.mode == record::Mode::kTools;
+  switch (record.state.ending.ceiling.value_or(Ceiling::kAttempts)) {
+    case Ceiling::kAttempts:
+      if (tools) {
+        return fmt::format("all {} steps were used without an answer", budget.attempts);
+      }
+      return fmt::format("all {} attempts were used; the last one failed: {}", budget.attempts,
+                         last_error(record));
+    case Ceiling::kTokens:
+      return fmt::format("the budget of {} tokens leaves no room for another model call",
+                         budget.tokens);
+    case Ceiling::kCost:
+      return fmt::format("the budget of ${:.4f} leaves no room for another model call",
+                         dollars(budget.cost));
+    case Ceiling::kSandboxSeconds:
+      return fmt::format("the budget of {:g} seconds in the sandbox is used up",
+                         static_cast<double>(budget.sandbox.count()) / 1000);
+    case Ceiling::kWallSeconds:
+      return fmt::format("the request took longer than its {:g} seconds",
+                         static_cast<double>(budget.wall.count()) / 1000);
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string ending_text(const Record& record, std::string_view detail) {
+  const std::string said = detail.empty() ? last_error(record) : std::string(detail);
+  switch (record.state.ending.reason) {
+    case Reason::kPassed:
+      return "the program succeeded";
+    case Reason::kCeiling:
+      return ceiling_text(record);
+    case Reason::kTimeout:
+      return "the program ran into its time limit, which held: " + said;
+    case Reason::kSecurity:
+      return "the program made a call that only an attack makes, and was ended: " + said;
+    case Reason::kResource:
+      return "the program ran out of its resources again after a repair: " + said;
+    case Reason::kProvider:
+      return "the model gave no reply: " + said;
+    case Reason::kCancelled:
+      return "it was cancelled";
+    case Reason::kSandbox:
+      return "the sandbox failed: " + said;
+    case Reason::kLedger:
+      return "a charge could not be put on record, so nothing more was spent";
+    case Reason::kInternal:
+      return "an error of agentd's own";
+  }
+  return {};
+}
+
+}  // namespace agentd::loop

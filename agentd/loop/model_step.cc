@@ -1,0 +1,66 @@
+#include "agentd/loop/model_step.h"
+
+#include <utility>
+
+namespace agentd::loop {
+
+using providers::Completion;
+using providers::ProviderError;
+using providers::Trouble;
+using sbx::async::Task;
+using std::chrono::steady_clock;
+
+namespace {
+
+NoReply ceiling(Ceiling reached) {
+  return {.event = {.kind = Event::Kind::kCeilingReached, .ceiling = reached}};
+}
+
+}  // namespace
+
+Task<ModelOutcome> ModelStep::ask(std::vector<providers::Message> messages,
+                                  std::vector<providers::Tool> tools, providers::RecordingKey key) {
+  const auto planned =
+      spending_.plan_call(prompts::token_bound(messages, tools), services_.max_tokens);
+  if (const auto* reached = std::get_if<Ceiling>(&planned)) co_return ceiling(*reached);
+  const CallPlan plan = std::get<CallPlan>(planned);
+  const auto refusal = co_await spending_.reserve_call(plan);
+  if (refusal) co_return NoReply{.event = *refusal};
+
+  providers::CompletionRequest request;
+  request.messages = std::move(messages);
+  request.tools = std::move(tools);
+  request.max_tokens = plan.max_tokens;
+  request.key = std::move(key);
+  request.deadline = spending_.deadline();
+  const auto begin = steady_clock::now();
+  providers::CompletionResult result =
+      co_await services_.provider.complete(std::move(request), &stop_);
+  if (auto* error = std::get_if<ProviderError>(&result)) {
+    ModelOutcome outcome = co_await give_up(plan, std::move(*error));
+    co_return outcome;
+  }
+  ModelReply reply;
+  reply.completion = std::move(std::get<Completion>(result));
+  reply.seconds = std::chrono::duration<double>(steady_clock::now() - begin).count();
+  reply.charge = co_await spending_.settle_call(plan, reply.completion.usage);
+  co_return reply;
+}
+
+Task<ModelOutcome> ModelStep::give_up(CallPlan plan, ProviderError error) {
+  if (error.may_have_cost) {
+    (void)co_await spending_.settle_call(plan, std::nullopt);
+  } else {
+    co_await spending_.release(std::string(to_string(error.trouble)));
+  }
+  NoReply none{.event = {.kind = Event::Kind::kProviderFailed}, .detail = error.detail};
+  if (!error.fix.empty()) none.detail += ". Fix: " + error.fix;
+  if (stop_.cancelled()) {
+    none.event.kind = Event::Kind::kCancelled;
+  } else if (error.trouble == Trouble::kTimeout && spending_.out_of_time()) {
+    none = ceiling(Ceiling::kWallSeconds);
+  }
+  co_return none;
+}
+
+}  // namespace agentd::loop

@@ -1,0 +1,53 @@
+// ModelStep: one call of the model with its reservation. Service: agentd; used by both drivers.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agentd/loop/machine.h"
+#include "agentd/loop/services.h"
+#include "agentd/loop/spending.h"
+#include "agentd/providers/provider.h"
+#include "agentd/record/record.h"
+#include "http/async/cancellation.h"
+#include "http/async/task.h"
+
+namespace agentd::loop {
+
+struct ModelReply {
+  providers::Completion completion{};
+  record::Charge charge{};
+  double seconds = 0;
+};
+
+// No reply, and why the request cannot go on.
+struct NoReply {
+  Event event{};
+  std::string detail{};
+};
+
+using ModelOutcome = std::variant<ModelReply, NoReply>;
+
+class ModelStep {
+ public:
+  // All are borrowed and outlive it.
+  ModelStep(const Services& services, Spending& spending, const sbx::async::Cancellation& stop)
+      : services_(services), spending_(spending), stop_(stop) {}
+
+  // Reserves, asks, settles. With stop raised: kCancelled, after what was reserved is settled.
+  [[nodiscard]] sbx::async::Task<ModelOutcome> ask(std::vector<providers::Message> messages,
+                                                   std::vector<providers::Tool> tools,
+                                                   providers::RecordingKey key);
+
+ private:
+  [[nodiscard]] sbx::async::Task<ModelOutcome> give_up(CallPlan plan,
+                                                       providers::ProviderError error);
+
+  const Services& services_;
+  Spending& spending_;
+  const sbx::async::Cancellation& stop_;
+};
+
+}  // namespace agentd::loop

@@ -1,0 +1,72 @@
+#include "agentd/loop/run_step.h"
+
+#include <cmath>
+#include <utility>
+
+namespace agentd::loop {
+
+using sandbox::RunResult;
+using sandbox::SandboxFailure;
+using sbx::async::Task;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+
+namespace {
+
+milliseconds rounded_up(double seconds) {
+  return milliseconds(static_cast<milliseconds::rep>(std::ceil(seconds * 1000)));
+}
+
+}  // namespace
+
+Task<RunStepOutcome> RunStep::run(std::string language, std::string code) {
+  const auto planned = spending_.plan_run(services_.run_wall);
+  if (const auto* reached = std::get_if<Ceiling>(&planned)) {
+    NotRun none{.event = {.kind = Event::Kind::kCeilingReached, .ceiling = *reached}};
+    co_return none;
+  }
+  const RunPlan plan = std::get<RunPlan>(planned);
+  const auto refusal = co_await spending_.reserve_run(plan);
+  if (refusal) co_return NotRun{.event = *refusal};
+
+  sandbox::RunRequest request;
+  request.language = std::move(language);
+  request.code = std::move(code);
+  request.files = submission_.files;
+  request.wall = plan.wall;
+  request.deadline = spending_.deadline();
+  const auto begin = steady_clock::now();
+  sandbox::RunOutcome outcome = co_await services_.sandbox.run(std::move(request), &stop_);
+  const double seconds = std::chrono::duration<double>(steady_clock::now() - begin).count();
+  if (auto* failure = std::get_if<SandboxFailure>(&outcome)) {
+    RunStepOutcome none = co_await give_up(plan, std::move(*failure), seconds);
+    co_return none;
+  }
+  Ran ran;
+  ran.result = std::move(std::get<RunResult>(outcome));
+  ran.seconds = seconds;
+  if (ran.result.status == "timeout") ran.cut_by = plan.lowered_by;
+  co_await spending_.settle_run(plan, rounded_up(ran.result.duration_seconds));
+  co_return ran;
+}
+
+Task<RunStepOutcome> RunStep::give_up(RunPlan plan, SandboxFailure failure, double seconds) {
+  using Kind = SandboxFailure::Kind;
+  const bool may_have_run = failure.kind == Kind::kLost || failure.kind == Kind::kCancelled;
+  if (may_have_run) {
+    co_await spending_.settle_run(plan, rounded_up(seconds));
+  } else {
+    co_await spending_.release(std::string(to_string(failure.kind)));
+  }
+  NotRun none{
+      .event = {.kind = Event::Kind::kSandboxFailed}, .detail = failure.detail, .seconds = seconds};
+  if (!failure.fix.empty()) none.detail += ". Fix: " + failure.fix;
+  if (stop_.cancelled()) {
+    none.event.kind = Event::Kind::kCancelled;
+  } else if (spending_.out_of_time()) {
+    none.event = {.kind = Event::Kind::kCeilingReached, .ceiling = Ceiling::kWallSeconds};
+  }
+  co_return none;
+}
+
+}  // namespace agentd::loop

@@ -1,0 +1,173 @@
+#include "agentd/loop/spending.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "runtime/base/log.h"
+
+namespace agentd::loop {
+
+using record::Charge;
+using record::MicroDollars;
+using sbx::async::Task;
+using std::chrono::milliseconds;
+
+namespace {
+
+constexpr std::string_view kTokens = "tokens";
+constexpr std::string_view kCost = "cost";
+constexpr std::string_view kSandbox = "sandbox_ms";
+
+Ceiling ceiling_of(const std::string& account) {
+  if (account.ends_with(kTokens)) return Ceiling::kTokens;
+  return account.ends_with(kCost) ? Ceiling::kCost : Ceiling::kSandboxSeconds;
+}
+
+// A usage that some reply can have had. A provider that says 0 has told nothing.
+bool is_plausible(const providers::Usage& usage) {
+  return usage.input_tokens > 0 && usage.output_tokens > 0;
+}
+
+}  // namespace
+
+Spending::Spending(const Services& services, record::Record& record)
+    : services_(services),
+      ledger_(services.ledger),
+      provider_(services.provider.info()),
+      record_(record),
+      deadline_(services.now() + record.budget.wall) {}
+
+bool Spending::out_of_time() const {
+  return services_.now() >= deadline_;
+}
+
+std::optional<Ceiling> Spending::spent() const {
+  const record::Spent& used = record_.spent;
+  const record::Budget& limits = record_.budget;
+  if (used.tokens >= limits.tokens) return Ceiling::kTokens;
+  if (used.cost >= limits.cost) return Ceiling::kCost;
+  if (used.sandbox >= limits.sandbox) return Ceiling::kSandboxSeconds;
+  if (out_of_time()) return Ceiling::kWallSeconds;
+  return std::nullopt;
+}
+
+std::variant<CallPlan, Ceiling> Spending::plan_call(std::size_t prompt_bound,
+                                                    int max_tokens) const {
+  if (out_of_time()) return Ceiling::kWallSeconds;
+  const auto prompt = static_cast<std::int64_t>(prompt_bound);
+  std::int64_t reply = max_tokens;
+  reply = std::min(reply, record_.budget.tokens - record_.spent.tokens - prompt);
+  if (reply < std::min<std::int64_t>(kMinReplyTokens, max_tokens)) return Ceiling::kTokens;
+  const auto& [input, output] = provider_.prices;
+  const std::int64_t money = record_.budget.cost.value - record_.spent.cost.value -
+                             record::cost_of(prompt, 0, input, output).value;
+  if (output > 0) {
+    reply = std::min(reply, static_cast<std::int64_t>(static_cast<double>(money) / output));
+  }
+  if (money < 0 || reply < std::min<std::int64_t>(kMinReplyTokens, max_tokens)) {
+    return Ceiling::kCost;
+  }
+  return CallPlan{.max_tokens = static_cast<int>(reply),
+                  .prompt_tokens = prompt,
+                  .tokens = prompt + reply,
+                  .cost = record::cost_of(prompt, reply, input, output)};
+}
+
+std::variant<RunPlan, Ceiling> Spending::plan_run(milliseconds wall) const {
+  RunPlan plan{.wall = wall};
+  const auto lower_to = [&plan](milliseconds left, Ceiling ceiling) {
+    if (left >= plan.wall) return;
+    plan = {.wall = left, .lowered_by = ceiling};
+  };
+  lower_to(record_.budget.sandbox - record_.spent.sandbox, Ceiling::kSandboxSeconds);
+  lower_to(std::chrono::duration_cast<milliseconds>(deadline_ - services_.now()),
+           Ceiling::kWallSeconds);
+  if (plan.lowered_by && plan.wall < kMinRun) return *plan.lowered_by;
+  return plan;
+}
+
+std::string Spending::account(std::string_view unit) const {
+  return fmt::format("request/{}/{}", record_.id, unit);
+}
+
+Task<std::optional<Event>> Spending::reserve(ledger::Reservation reservation) {
+  reservation_ = fmt::format("request/{}/{}", record_.id, ++reservations_);
+  reservation.id = reservation_;
+  const auto grant = co_await ledger_.reserve(std::move(reservation));
+  std::optional<Event> refusal;
+  if (!grant) {
+    sbx::log::error("a reservation failed",
+                    {{"request", record_.id}, {"error", to_string(grant.error())}});
+    refusal = Event{.kind = Event::Kind::kLedgerFailed};
+  } else if (!grant->granted) {
+    refusal = Event{.kind = Event::Kind::kCeilingReached, .ceiling = ceiling_of(grant->account)};
+  }
+  co_return refusal;
+}
+
+Task<std::optional<Event>> Spending::reserve_call(CallPlan plan) {
+  ledger::Reservation reservation;
+  reservation.lines = {{account(kTokens), plan.tokens, record_.budget.tokens},
+                       {account(kCost), plan.cost.value, record_.budget.cost.value}};
+  reservation.durable = !provider_.replayed && plan.cost.value > 0;
+  auto refusal = co_await reserve(std::move(reservation));
+  co_return refusal;
+}
+
+Task<std::optional<Event>> Spending::reserve_run(RunPlan plan) {
+  ledger::Reservation reservation;
+  reservation.lines = {{account(kSandbox), plan.wall.count(), record_.budget.sandbox.count()}};
+  auto refusal = co_await reserve(std::move(reservation));
+  co_return refusal;
+}
+
+Task<Charge> Spending::settle_call(CallPlan plan, std::optional<providers::Usage> usage) {
+  Charge charge{.input_tokens = plan.prompt_tokens,
+                .output_tokens = plan.max_tokens,
+                .cost = plan.cost,
+                .estimated = true,
+                .flagged = usage.has_value()};
+  const auto& [input_price, output_price] = provider_.prices;
+  if (usage && is_plausible(*usage) && usage->input_tokens + usage->output_tokens <= plan.tokens) {
+    const MicroDollars cost =
+        record::cost_of(usage->input_tokens, usage->output_tokens, input_price, output_price);
+    charge = {usage->input_tokens, usage->output_tokens, std::min(cost, plan.cost), false, false};
+  }
+  std::vector<ledger::Actual> actual;
+  actual.push_back({account(kTokens), charge.input_tokens + charge.output_tokens});
+  actual.push_back({account(kCost), charge.cost.value});
+  const auto settled = co_await ledger_.settle(reservation_, std::move(actual));
+  if (!settled) {
+    // The reservation stands, which is more: nothing is spent without a record.
+    sbx::log::error("a charge could not be settled",
+                    {{"request", record_.id}, {"error", to_string(settled.error())}});
+  }
+  record_.spent.tokens += charge.input_tokens + charge.output_tokens;
+  record_.spent.cost += charge.cost;
+  record_.spent.estimated = record_.spent.estimated || charge.estimated;
+  co_return charge;
+}
+
+Task<void> Spending::settle_run(RunPlan plan, milliseconds used) {
+  // The runtime's own time limit may be passed by a little while it kills.
+  const milliseconds billed = std::clamp(used, milliseconds(0), plan.wall);
+  std::vector<ledger::Actual> actual;
+  actual.push_back({account(kSandbox), billed.count()});
+  const auto settled = co_await ledger_.settle(reservation_, std::move(actual));
+  if (!settled) {
+    sbx::log::error("sandbox time could not be settled",
+                    {{"request", record_.id}, {"error", to_string(settled.error())}});
+  }
+  record_.spent.sandbox += billed;
+}
+
+Task<void> Spending::release(std::string reason) {
+  const auto released = co_await ledger_.release(reservation_, std::move(reason));
+  if (released) co_return;
+  sbx::log::error("a reservation could not be released",
+                  {{"request", record_.id}, {"error", to_string(released.error())}});
+}
+
+}  // namespace agentd::loop

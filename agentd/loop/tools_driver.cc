@@ -1,0 +1,232 @@
+#include "agentd/loop/tools_driver.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "agentd/envelope/code_block.h"
+#include "agentd/loop/artifacts.h"
+#include "agentd/loop/ending_text.h"
+#include "agentd/prompts/data_wrapper.h"
+
+namespace agentd::loop {
+
+using providers::Message;
+using providers::Role;
+using providers::ToolCall;
+using sbx::async::Task;
+
+ToolsDriver::ToolsDriver(const Services& services, const Submission& submission,
+                         record::Record& record, const sbx::async::Cancellation& stop,
+                         OnChange on_change)
+    : services_(services),
+      submission_(submission),
+      record_(record),
+      stop_(stop),
+      on_change_(std::move(on_change)),
+      spending_(services, record),
+      model_(services, spending_, stop),
+      runs_(services, submission, spending_, stop) {}
+
+void ToolsDriver::enter(Phase phase) {
+  record_.state.phase = phase;
+  on_change_(record_);
+}
+
+Task<void> ToolsDriver::run() {
+  std::optional<Ending> ending = co_await prepare();
+  while (!ending) ending = co_await iterate();
+  record_.state.ending = *ending;
+  record_.state.phase = Phase::kDone;
+  record_.reason_text =
+      ending->reason == Reason::kPassed ? "the model answered" : ending_text(record_, detail_);
+  on_change_(record_);
+}
+
+Task<std::optional<Ending>> ToolsDriver::prepare() {
+  std::optional<Ending> ending;
+  sandbox::InfoOutcome outcome = co_await services_.sandbox.info(&stop_);
+  if (auto* failure = std::get_if<sandbox::SandboxFailure>(&outcome)) {
+    detail_ = failure->detail;
+    if (!failure->fix.empty()) detail_ += ". Fix: " + failure->fix;
+    ending = Ending{.reason = stop_.cancelled() ? Reason::kCancelled : Reason::kSandbox};
+    co_return ending;
+  }
+  const auto& info = std::get<sandbox::SandboxInfo>(outcome);
+  conversation_ = services_.composer.tools(record_.text, submission_.files_description, info);
+  tools_.push_back(services_.composer.run_code_tool(info));
+  for (const sandbox::LanguageInfo& language : info.languages) {
+    languages_.push_back(language.name);
+    languages_.insert(languages_.end(), language.aliases.begin(), language.aliases.end());
+  }
+  co_return ending;
+}
+
+Ending ToolsDriver::ending_of(const Event& event) const {
+  switch (event.kind) {
+    case Event::Kind::kCancelled:
+      return {.reason = Reason::kCancelled};
+    case Event::Kind::kLedgerFailed:
+      return {.reason = Reason::kLedger};
+    case Event::Kind::kCeilingReached:
+      return {.reason = Reason::kCeiling, .ceiling = event.ceiling};
+    case Event::Kind::kProviderFailed:
+      return {.reason = Reason::kProvider, .failure = FailureClass::kProvider};
+    default:
+      return {.reason = Reason::kInternal};
+  }
+}
+
+Task<std::optional<Ending>> ToolsDriver::iterate() {
+  std::optional<Ending> ending;
+  if (stop_.cancelled()) {
+    ending = Ending{.reason = Reason::kCancelled};
+    co_return ending;
+  }
+  if (record_.state.attempt >= record_.budget.attempts) {
+    ending = Ending{.reason = Reason::kCeiling, .ceiling = Ceiling::kAttempts};
+    co_return ending;
+  }
+  enter(Phase::kGenerate);
+  providers::RecordingKey key;
+  key.request_sha256 = submission_.request_sha256;
+  key.label = record_.label;
+  key.call = record_.state.attempt + 1;
+  key.prompt = services_.composer.versions().tools;
+  ModelOutcome outcome = co_await model_.ask(conversation_, tools_, std::move(key));
+  if (auto* none = std::get_if<NoReply>(&outcome)) {
+    detail_ = none->detail;
+    ending = ending_of(none->event);
+    co_return ending;
+  }
+  auto& reply = std::get<ModelReply>(outcome);
+  ++record_.state.attempt;
+  record::Attempt& made = record_.attempts.emplace_back();
+  made.n = record_.state.attempt;
+  made.model_seconds = reply.seconds;
+  made.charge = reply.charge;
+  made.finish_reason = reply.completion.finish_reason;
+  made.model_tries = reply.completion.tries;
+  made.text = reply.completion.text;
+  if (reply.completion.tool_calls.empty()) {
+    record_.result = record::Result{.kind = record::Result::Kind::kAnswer, .text = made.text};
+    ending = Ending{.reason = Reason::kPassed};
+    co_return ending;
+  }
+  conversation_.push_back({.role = Role::kAssistant,
+                           .text = reply.completion.text,
+                           .tool_calls = reply.completion.tool_calls});
+  ending = co_await use_tools(std::move(reply.completion.tool_calls));
+  co_return ending;
+}
+
+Task<std::optional<Ending>> ToolsDriver::use_tools(std::vector<ToolCall> calls) {
+  std::optional<Ending> ending;
+  enter(Phase::kExecute);
+  for (const ToolCall& call : calls) {
+    record::ToolUse use{.name = call.name, .arguments = call.arguments, .is_error = true};
+    if (call.name != "run_code") {
+      use.output = "There is no tool of that name; the one tool is run_code.";
+    } else {
+      RunCodeArguments arguments = parse_run_code(call.arguments, languages_);
+      use.output = arguments.error;
+      if (arguments.error.empty()) {
+        ending = co_await run_code(std::move(arguments.language), std::move(arguments.code), use);
+      }
+    }
+    answer(call.id, std::move(use));
+    if (ending) break;
+  }
+  co_return ending;
+}
+
+Task<std::optional<Ending>> ToolsDriver::run_code(std::string language, std::string code,
+                                                  record::ToolUse& use) {
+  std::optional<Ending> ending;
+  RunStepOutcome outcome = co_await runs_.run(std::move(language), std::move(code));
+  record::Attempt& made = record_.attempts.back();
+  if (auto* none = std::get_if<NotRun>(&outcome)) {
+    made.run_seconds += none->seconds;
+    use.output = "The sandbox could not run it: " + none->detail;
+    if (none->event.kind != Event::Kind::kSandboxFailed) ending = ending_of(none->event);
+    co_return ending;
+  }
+  auto& ran = std::get<Ran>(outcome);
+  made.run_seconds += ran.seconds;
+  use.is_error = !ran.result.ok();
+  use.output = describe_run(ran.result);
+  use.run = record::run_of(ran.result);
+  if (ran.cut_by) ending = Ending{.reason = Reason::kCeiling, .ceiling = *ran.cut_by};
+  // What the last good run left is what the answer can be about.
+  if (ran.result.ok() && !ran.result.files.empty()) {
+    record_.artifacts = artifacts_of(std::move(ran.result), nullptr);
+  }
+  co_return ending;
+}
+
+void ToolsDriver::answer(const std::string& id, record::ToolUse use) {
+  conversation_.push_back(
+      {.role = Role::kTool, .text = use.output, .tool_call_id = id, .is_error = use.is_error});
+  record_.attempts.back().tools.push_back(std::move(use));
+}
+
+RunCodeArguments parse_run_code(const std::string& arguments,
+                                const std::vector<std::string>& languages) {
+  using Json = nlohmann::json;
+  RunCodeArguments result;
+  const Json json = Json::parse(arguments, nullptr, false);
+  if (!json.is_object()) {
+    result.error = R"(The arguments must be one JSON object: {"code": "…", "language": "python"}.)";
+    return result;
+  }
+  for (const auto& [name, target] :
+       {std::pair("code", &result.code), std::pair("language", &result.language)}) {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_string()) {
+      result.error = fmt::format("The argument \"{}\" is missing, or is no string.", name);
+      return result;
+    }
+    *target = found->get<std::string>();
+  }
+  for (const auto& [name, value] : json.items()) {
+    if (name != "code" && name != "language") {
+      result.error = "The arguments are \"code\" and \"language\" alone.";
+    }
+  }
+  if (std::find(languages.begin(), languages.end(), result.language) == languages.end()) {
+    result.error =
+        fmt::format("There is no such language; there are {}.", fmt::join(languages, ", "));
+  } else if (result.code.size() > envelope::kMaxCodeBytes) {
+    result.error = fmt::format("The program is longer than {} bytes.", envelope::kMaxCodeBytes);
+  }
+  return result;
+}
+
+std::string describe_run(const sandbox::RunResult& run) {
+  constexpr std::size_t kPerStream = prompts::kMaxToolOutputBytes / 2;
+  std::string text = run.ok() ? "It ended without an error."
+                              : fmt::format("It ended with status {} and exit code {}.", run.status,
+                                            run.exit_code);
+  std::string words;
+  for (const sandbox::Note& note : run.notes) {
+    if (note.source == "kernel") {
+      text += ' ' + note.text;
+    } else {
+      words += note.text + '\n';
+    }
+  }
+  for (const auto& [name, stream] :
+       {std::pair("stdout", &run.out), std::pair("stderr", &run.err)}) {
+    if (stream->empty()) continue;
+    words += fmt::format("{}:\n{}\n", name, prompts::head_and_tail(*stream, kPerStream));
+  }
+  for (const sandbox::OutputFile& file : run.files) {
+    words += fmt::format("/output/{}: {} bytes\n", file.path, file.size);
+  }
+  return words.empty() ? text + " It printed nothing." : text + '\n' + prompts::wrap_data(words);
+}
+
+}  // namespace agentd::loop

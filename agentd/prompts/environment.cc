@@ -1,0 +1,78 @@
+#include "agentd/prompts/environment.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+namespace agentd::prompts {
+namespace {
+
+using sandbox::LanguageInfo;
+using sandbox::SandboxInfo;
+
+std::string size_text(std::uint64_t bytes) {
+  constexpr std::uint64_t kMiB = 1U << 20;
+  return fmt::format("{} MiB", bytes / kMiB);
+}
+
+// "numpy 1.24.2, pandas 1.5.3 and 12 more", within `limit` bytes.
+std::string packages_text(const LanguageInfo& language, std::size_t limit) {
+  std::string text;
+  std::size_t named = 0;
+  for (const auto& [name, version] : language.packages) {
+    const std::string item = version.empty() ? name : name + " " + version;
+    if (text.size() + item.size() + 2 > limit) break;
+    if (!text.empty()) text += ", ";
+    text += item;
+    ++named;
+  }
+  if (named < language.packages.size()) {
+    text += fmt::format(" and {} more", language.packages.size() - named);
+  }
+  return text.empty() ? "nothing beyond its standard library" : text;
+}
+
+std::string shown_name(const std::string& name) {
+  if (name == "python") return "Python 3";
+  if (name == "javascript") return "Node.js";
+  return name;
+}
+
+std::string language_text(const LanguageInfo& language, std::size_t limit) {
+  return fmt::format("- {} with {}. Nothing else can be installed.\n", shown_name(language.name),
+                     packages_text(language, limit));
+}
+
+std::string places_text(const SandboxInfo& info) {
+  return fmt::format(
+      "- Places: /input (read-only), /output ({}, what is left there is given to the person), "
+      "/work "
+      "(the working directory, {}), /tmp ({}).\n",
+      size_text(info.output), size_text(info.work), size_text(info.tmp));
+}
+
+std::string limits_text(const SandboxInfo& info) {
+  return fmt::format(
+      "- Limits: {:g} seconds, {} of memory, files in /output, /work and /tmp included, {:g} CPU, "
+      "{} "
+      "processes and threads.\n- No network: no download, no API, no database server.",
+      info.wall_seconds, size_text(info.memory), info.cpus, info.pids);
+}
+
+}  // namespace
+
+std::string describe_environment(const SandboxInfo& info, std::string_view language) {
+  const LanguageInfo* found = info.language(language);
+  std::string text = found == nullptr ? "" : language_text(*found, kMaxEnvironmentBytes / 2);
+  return text + places_text(info) + limits_text(info);
+}
+
+std::string describe_environment(const SandboxInfo& info) {
+  std::string text;
+  for (const LanguageInfo& language : info.languages) {
+    text += language_text(language, kMaxEnvironmentBytes / 2 / info.languages.size());
+  }
+  return text + places_text(info) + limits_text(info);
+}
+
+}  // namespace agentd::prompts

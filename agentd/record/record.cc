@@ -1,0 +1,87 @@
+#include "agentd/record/record.h"
+
+#include <fmt/format.h>
+
+namespace agentd::record {
+
+using loop::Phase;
+using loop::Reason;
+
+Run run_of(const sandbox::RunResult& result) {
+  Run run{.id = result.id,
+          .status = result.status,
+          .exit_code = result.exit_code,
+          .signal = result.signal,
+          .duration_seconds = result.duration_seconds,
+          .out = result.out,
+          .out_dropped = result.out_dropped,
+          .err = result.err,
+          .err_dropped = result.err_dropped,
+          .limits_hit = result.limits_hit,
+          .notes = result.notes,
+          .refused = result.refused};
+  for (const sandbox::OutputFile& file : result.files) {
+    run.files.push_back({.path = file.path,
+                         .size = file.size,
+                         .sha256 = file.sha256,
+                         .media_type = file.media_type});
+  }
+  return run;
+}
+
+bool has_ended(const Record& record) {
+  return record.state.phase == Phase::kDone;
+}
+
+std::string_view state_name(const Record& record) {
+  if (record.queued) return "queued";
+  if (!has_ended(record)) return to_string(record.state.phase);
+  const Reason reason = record.state.ending.reason;
+  if (reason == Reason::kPassed) return "succeeded";
+  if (reason == Reason::kCancelled) return "cancelled";
+  return is_ours(reason) ? "failed" : "gave_up";
+}
+
+namespace {
+
+std::string attempts_text(std::size_t attempts) {
+  return attempts == 1 ? "1 attempt" : fmt::format("{} attempts", attempts);
+}
+
+std::string ending_line(const Record& record) {
+  const std::string attempts = attempts_text(record.attempts.size());
+  const std::string_view state = state_name(record);
+  if (state == "succeeded") return fmt::format("Succeeded after {}.", attempts);
+  if (state == "cancelled") return "Cancelled.";
+  const std::string_view verb = state == "failed" ? "Failed" : "Gave up";
+  return fmt::format("{} after {}: {}", verb, attempts, record.reason_text);
+}
+
+}  // namespace
+
+std::string status_line(const Record& record) {
+  if (record.queued) return "Waiting for a free place…";
+  if (has_ended(record)) return ending_line(record);
+  const bool tools = record.mode == Mode::kTools;
+  const std::string_view unit = tools ? "Step" : "Attempt";
+  switch (record.state.phase) {
+    case Phase::kGenerate:
+    case Phase::kRepair: {
+      const std::string_view verb = tools                                    ? "thinking"
+                                    : record.state.phase == Phase::kGenerate ? "generating"
+                                                                             : "repairing";
+      return fmt::format("{} {}: {}…", unit, record.state.attempt + 1, verb);
+    }
+    case Phase::kExecute:
+      return fmt::format("{} {}: executing…", unit, record.state.attempt);
+    case Phase::kEvaluate:
+      return fmt::format("{} {}: checking…", unit, record.state.attempt);
+    case Phase::kGiveUp:
+      return "Giving up…";
+    case Phase::kDone:
+      break;
+  }
+  return {};
+}
+
+}  // namespace agentd::record

@@ -1,0 +1,114 @@
+#include "agentd/sandbox/run_wire.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "runtime/base/base64.h"
+
+namespace agentd::sandbox {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using Kind = SandboxFailure::Kind;
+
+std::vector<OutputFile> files_of(const Json& list) {
+  std::vector<OutputFile> files;
+  for (const Json& json : list) {
+    OutputFile file{.path = json.at("path").get<std::string>(),
+                    .size = json.at("size").get<std::uint64_t>(),
+                    .sha256 = json.at("sha256").get<std::string>(),
+                    .media_type = json.at("media_type").get<std::string>()};
+    if (const auto content = json.find("content_base64"); content != json.end()) {
+      file.content = sbx::decode_base64(content->get_ref<const std::string&>()).value_or("");
+    }
+    files.push_back(std::move(file));
+  }
+  return files;
+}
+
+RunResult result_of(const Json& json) {
+  RunResult result{.id = json.at("id").get<std::string>(),
+                   .status = json.at("status").get<std::string>(),
+                   .exit_code = json.at("exit_code").get<int>(),
+                   .duration_seconds = json.at("duration_seconds").get<double>(),
+                   .out = json.at("stdout").get<std::string>(),
+                   .out_dropped = json.at("stdout_dropped").get<std::uint64_t>(),
+                   .err = json.at("stderr").get<std::string>(),
+                   .err_dropped = json.at("stderr_dropped").get<std::uint64_t>(),
+                   .files = files_of(json.at("files")),
+                   .limits_hit = json.at("limits_hit").get<std::vector<std::string>>()};
+  if (!json.at("signal").is_null()) result.signal = json.at("signal").get<int>();
+  for (const Json& entry : json.at("refused")) {
+    result.refused.push_back(
+        {entry.at("path").get<std::string>(), entry.at("reason").get<std::string>()});
+  }
+  for (const Json& note : json.at("notes")) {
+    result.notes.push_back({note.at("code").get<std::string>(), note.at("text").get<std::string>(),
+                            note.at("source").get<std::string>()});
+  }
+  return result;
+}
+
+std::string text_at(const Json& json, const char* name) {
+  if (!json.is_object()) return {};
+  const auto found = json.find(name);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+SandboxFailure failure_of(const Json& json) {
+  const Json error = json.value("error", Json());
+  return {.kind = Kind::kFailed,
+          .detail = fmt::format("sandbox error: {}: {}", text_at(error, "step"),
+                                text_at(error, "detail")),
+          .fix = text_at(error, "fix")};
+}
+
+}  // namespace
+
+std::string_view to_string(Kind kind) {
+  constexpr std::string_view kNames[] = {"unreachable", "busy", "refused",
+                                         "failed",      "lost", "cancelled"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string run_body(const RunRequest& request) {
+  const double seconds = static_cast<double>(request.wall.count()) / 1000;
+  Json json{{"language", request.language},
+            {"code", request.code},
+            {"limits", {{"wall_seconds", seconds}}},
+            {"collect", "content"}};
+  for (const InputFile& file : request.files) {
+    json["files"].push_back({{"name", file.name}, {"content_base64", file.content_base64}});
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+RunOutcome parse_run(std::string_view body) {
+  try {
+    const Json json = Json::parse(body);
+    RunResult result = result_of(json);
+    if (result.status == "sandbox_error") return failure_of(json);
+    if (result.status == "cancelled") {
+      return SandboxFailure{.kind = Kind::kFailed, .detail = "the sandbox cancelled the run"};
+    }
+    return result;
+  } catch (const Json::exception& error) {
+    return SandboxFailure{
+        .kind = Kind::kLost,
+        .detail = fmt::format("the sandbox's answer is no result: {}", error.what())};
+  }
+}
+
+SandboxFailure parse_problem(int status, std::string_view body) {
+  const Json json = Json::parse(body, nullptr, false);
+  std::string detail = text_at(json, "detail");
+  if (const std::string field = text_at(json, "field"); !field.empty())
+    detail += " (" + field + ")";
+  const bool busy = status == 429 || status == 503;
+  return {.kind = busy ? Kind::kBusy : Kind::kRefused,
+          .detail = fmt::format("the sandbox answered {}: {}", status, detail),
+          .fix = text_at(json, "fix")};
+}
+
+}  // namespace agentd::sandbox

@@ -1,0 +1,103 @@
+// Sandbox: where programs run. The interface, and the values that go through it.
+//
+// The one implementation is sbxd's client (sbxd_client.h); another machine's would be a second.
+// What a run result says are the runtime's facts, but for stdout, stderr, file names, file contents
+// and notes of source "program", which are a hostile program's words.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agentd/sandbox/info.h"
+#include "http/async/cancellation.h"
+#include "http/async/task.h"
+#include "http/async/wait.h"
+
+namespace agentd::sandbox {
+
+struct InputFile {
+  std::string name;
+  std::string content_base64;
+};
+
+struct RunRequest {
+  std::string language{};
+  std::string code{};
+  std::vector<InputFile> files{};
+  std::chrono::milliseconds wall{30'000};
+  sbx::async::Deadline deadline = sbx::async::kNoDeadline;  // of waiting and running together
+};
+
+struct OutputFile {
+  std::string path{};  // below /output
+  std::uint64_t size = 0;
+  std::string sha256{};
+  std::string media_type{};
+  std::string content{};
+};
+
+struct Refused {
+  std::string path;
+  std::string reason;
+};
+
+struct Note {
+  std::string code;
+  std::string text;
+  std::string source;  // "kernel": of facts; "program": of what the program said
+};
+
+// The contract's result, as far as agentd uses it.
+struct RunResult {
+  std::string id{};
+  std::string status{};
+  int exit_code = 0;
+  std::optional<int> signal{};
+  double duration_seconds = 0;
+  std::string out{};
+  std::uint64_t out_dropped = 0;
+  std::string err{};
+  std::uint64_t err_dropped = 0;
+  std::vector<OutputFile> files{};
+  std::vector<Refused> refused{};
+  std::vector<std::string> limits_hit{};
+  std::vector<Note> notes{};
+
+  [[nodiscard]] bool ok() const { return status == "ok"; }
+};
+
+// The sandbox could not run it, or not say how it went.
+struct SandboxFailure {
+  enum class Kind : std::uint8_t {
+    kUnreachable,  // nobody answers on the socket
+    kBusy,         // refused for now, again and again
+    kRefused,      // the request is one that it does not take
+    kFailed,       // it tried and its own machinery failed
+    kLost,         // no answer that can be read: what happened is not known
+    kCancelled,
+  };
+  Kind kind = Kind::kFailed;
+  std::string detail{};
+  std::string fix{};
+};
+[[nodiscard]] std::string_view to_string(SandboxFailure::Kind kind);  // "unreachable"
+
+using RunOutcome = std::variant<RunResult, SandboxFailure>;
+using InfoOutcome = std::variant<SandboxInfo, SandboxFailure>;
+
+class Sandbox {
+ public:
+  virtual ~Sandbox() = default;
+  // `cancellation` outlives the call; raised, it kills the run.
+  [[nodiscard]] virtual sbx::async::Task<RunOutcome> run(
+      RunRequest request, const sbx::async::Cancellation* cancellation) = 0;
+  // May be some time old; never from another sandbox than the one that runs.
+  [[nodiscard]] virtual sbx::async::Task<InfoOutcome> info(
+      const sbx::async::Cancellation* cancellation) = 0;
+};
+
+}  // namespace agentd::sandbox

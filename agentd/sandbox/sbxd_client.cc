@@ -1,0 +1,131 @@
+#include "agentd/sandbox/sbxd_client.h"
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+#include "agentd/sandbox/run_wire.h"
+
+namespace agentd::sandbox {
+
+using sbx::async::Cancellation;
+using sbx::async::Task;
+using sbx::async::Wake;
+using sbx::http::ClientError;
+using sbx::http::ClientRequest;
+using sbx::http::ClientResponse;
+using sbx::http::ClientResult;
+using std::chrono::milliseconds;
+using std::chrono::steady_clock;
+using Kind = SandboxFailure::Kind;
+
+namespace {
+
+constexpr std::size_t kMaxAnswerBytes = 96U << 20;  // files_bytes as base64, twice
+constexpr std::size_t kPoolBytes = 128U << 10;      // larger bodies are not for the loop
+constexpr milliseconds kBesideTheRun{90'000};       // queueing, set-up, collecting
+constexpr milliseconds kInfoTimeout{10'000};
+constexpr int kOk = 200;
+
+SandboxFailure cancelled() {
+  return {.kind = Kind::kCancelled, .detail = "the run was cancelled"};
+}
+
+std::size_t size_of(const RunRequest& request) {
+  std::size_t size = request.code.size();
+  for (const InputFile& file : request.files) size += file.content_base64.size();
+  return size;
+}
+
+milliseconds wait_before_retry(const ClientResponse& head, milliseconds otherwise) {
+  const auto value = head.headers.find("Retry-After");
+  int seconds = 0;
+  if (!value ||
+      std::from_chars(value->data(), value->data() + value->size(), seconds).ec != std::errc()) {
+    return otherwise;
+  }
+  return std::chrono::seconds(std::clamp(seconds, 0, 60));
+}
+
+}  // namespace
+
+SbxdClient::SbxdClient(sbx::async::Loop& loop, sbx::async::WorkPool& pool,
+                       sbx::http::AsyncClient& client, SbxdOptions options)
+    : loop_(loop), pool_(pool), client_(client), options_(std::move(options)) {}
+
+Task<RunOutcome> SbxdClient::run(RunRequest request, const Cancellation* cancellation) {
+  const auto deadline = request.deadline;
+  ClientRequest call;
+  call.method = sbx::http::Method::kPost;
+  call.url = "http://sbxd/v1/run";
+  call.unix_socket = options_.socket;
+  call.headers.add("Content-Type", "application/json");
+  call.timeout = request.wall + kBesideTheRun;
+  call.body_bytes = kMaxAnswerBytes;
+  call.body = co_await body_of(std::move(request));
+  for (int tries = 1;; ++tries) {
+    ClientRequest copy = call;
+    ClientResult result = co_await client_.perform(std::move(copy), cancellation);
+    if (const auto* error = std::get_if<ClientError>(&result)) co_return failure_of(*error);
+    auto& response = std::get<ClientResponse>(result);
+    if (response.status == kOk) {
+      RunOutcome outcome = co_await outcome_of(std::move(response.body));
+      co_return outcome;
+    }
+    SandboxFailure failure = parse_problem(response.status, response.body);
+    if (failure.kind != Kind::kBusy || tries >= options_.busy_tries) co_return failure;
+    const auto again = steady_clock::now() + wait_before_retry(response, options_.busy_wait);
+    if (again >= deadline) co_return failure;
+    const Wake wake = co_await loop_.sleep_until(again, cancellation);
+    if (wake == Wake::kCancelled) co_return cancelled();
+  }
+}
+
+Task<std::string> SbxdClient::body_of(RunRequest request) {
+  if (size_of(request) <= kPoolBytes) co_return run_body(request);
+  auto job = [request = std::move(request)] { return run_body(request); };
+  std::string body = co_await pool_.run(job);
+  co_return body;
+}
+
+Task<RunOutcome> SbxdClient::outcome_of(std::string body) {
+  if (body.size() <= kPoolBytes) co_return parse_run(body);
+  auto job = [body = std::move(body)] { return parse_run(body); };
+  RunOutcome outcome = co_await pool_.run(job);
+  co_return outcome;
+}
+
+Task<InfoOutcome> SbxdClient::info(const Cancellation* cancellation) {
+  if (info_ && steady_clock::now() - info_at_ < options_.info_age) co_return *info_;
+  ClientRequest call;
+  call.url = "http://sbxd/v1/info";
+  call.unix_socket = options_.socket;
+  call.timeout = kInfoTimeout;
+  ClientResult result = co_await client_.perform(std::move(call), cancellation);
+  if (const auto* error = std::get_if<ClientError>(&result)) {
+    info_.reset();
+    co_return failure_of(*error);
+  }
+  const auto& response = std::get<ClientResponse>(result);
+  if (response.status != kOk) co_return parse_problem(response.status, response.body);
+  auto parsed = parse_info(response.body);
+  if (!parsed) {
+    co_return SandboxFailure{
+        .kind = Kind::kLost, .detail = parsed.error().detail, .fix = parsed.error().fix};
+  }
+  info_ = *std::move(parsed);
+  info_at_ = steady_clock::now();
+  co_return *info_;
+}
+
+SandboxFailure SbxdClient::failure_of(const ClientError& error) const {
+  if (error.kind == ClientError::Kind::kCancelled) return cancelled();
+  if (error.kind == ClientError::Kind::kUnreachable) {
+    return {.kind = Kind::kUnreachable,
+            .detail = "sbxd does not answer on " + options_.socket + ": " + error.detail,
+            .fix = "start sbxd, or name its socket with --sbxd-socket"};
+  }
+  return {.kind = Kind::kLost, .detail = "the connection to sbxd: " + error.detail};
+}
+
+}  // namespace agentd::sandbox
