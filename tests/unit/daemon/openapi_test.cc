@@ -8,6 +8,8 @@
 #include "http/router.h"
 #include "runtime/collect/outcome.h"
 #include "runtime/daemon/routes.h"
+#include "runtime/daemon/session_files.h"
+#include "runtime/daemon/session_routes.h"
 #include "runtime/policy/limits.h"
 
 namespace sbx::daemon {
@@ -42,9 +44,13 @@ TEST(OpenApi, HasEveryRouteAndNoOther) {
   // Handlers are not called: nothing behind these references is looked at.
   alignas(RunService) static char nowhere[sizeof(RunService)];
   alignas(InfoRoutes) static char nothing[sizeof(InfoRoutes)];
+  alignas(SessionRoutes) static char no_sessions[sizeof(SessionRoutes)];
+  alignas(SessionFiles) static char no_files[sizeof(SessionFiles)];
   http::Router router;
   add_run_routes(router, *reinterpret_cast<RunService*>(nowhere));
   add_info_routes(router, *reinterpret_cast<InfoRoutes*>(nothing));
+  add_session_routes(router, *reinterpret_cast<SessionRoutes*>(no_sessions));
+  add_session_file_routes(router, *reinterpret_cast<SessionFiles*>(no_files));
   std::set<std::string> routes;
   for (const http::Route& route : router.routes()) {
     std::string method(to_string(route.method));
@@ -62,6 +68,13 @@ TEST(OpenApi, HasEveryLimit) {
   const Json& schemas = document()["components"]["schemas"];
   EXPECT_EQ(keys(schemas["Limits"]["properties"]), limit_names());
   EXPECT_EQ(keys(schemas["AppliedLimits"]["properties"]), limit_names());
+}
+
+TEST(OpenApi, ASessionsRunTakesWhatARunTakesAndWait) {
+  const Json& schemas = document()["components"]["schemas"];
+  Json expected = schemas["RunRequest"]["properties"];
+  expected["wait"] = schemas["SessionRunRequest"]["properties"]["wait"];
+  EXPECT_EQ(schemas["SessionRunRequest"]["properties"], expected);
 }
 
 TEST(OpenApi, HasEveryFieldOfAResult) {
