@@ -12,7 +12,7 @@
 
 #include "runtime/collect/collection.h"
 #include "runtime/daemon/ceilings.h"
-#include "runtime/daemon/strict_json.h"
+#include "runtime/daemon/json_fields.h"
 #include "runtime/plan/request.h"
 #include "runtime/policy/policy.h"
 

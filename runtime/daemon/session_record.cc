@@ -6,7 +6,7 @@
 #include <charconv>
 #include <limits>
 
-#include "runtime/daemon/strict_json.h"
+#include "runtime/daemon/json_fields.h"
 
 namespace sbx::daemon {
 namespace {

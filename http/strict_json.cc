@@ -1,4 +1,4 @@
-#include "runtime/daemon/strict_json.h"
+#include "http/strict_json.h"
 
 #include <fmt/format.h>
 
@@ -8,20 +8,20 @@
 #include <optional>
 #include <set>
 
-namespace sbx::daemon {
+namespace sbx::http {
 namespace {
 
 using Json = nlohmann::json;
 
-http::Problem not_json(std::size_t position) {
+Problem not_json(std::size_t position) {
   return {.status = 400,
           .code = "invalid_json",
           .detail = fmt::format("The body is not valid JSON at byte {}.", position)};
 }
 
-http::Problem over(std::string_view what, std::size_t bound) {
+Problem over(std::string_view what, std::size_t bound) {
   return {.status = 413,
-          .code = http::problem_code::kBodyTooLarge,
+          .code = problem_code::kBodyTooLarge,
           .detail = fmt::format("The body has {} than {}.", what, bound)};
 }
 
@@ -61,7 +61,7 @@ class Builder final : public nlohmann::json_sax<Json> {
     return false;
   }
 
-  [[nodiscard]] std::optional<http::Problem>& problem() { return problem_; }
+  [[nodiscard]] std::optional<Problem>& problem() { return problem_; }
   [[nodiscard]] JsonValue& root() { return root_; }
 
  private:
@@ -81,7 +81,7 @@ class Builder final : public nlohmann::json_sax<Json> {
   std::vector<std::set<std::string>> names_;  // of the members of each, to find a second one fast
   std::string name_;                          // of the next member
   std::size_t values_ = 0;
-  std::optional<http::Problem> problem_;
+  std::optional<Problem> problem_;
 };
 
 bool Builder::add(JsonValue value) {
@@ -177,11 +177,11 @@ OrProblem<JsonValue> parse_strict_json(std::string_view text) {
     if (builder.problem()) return *std::move(builder.problem());
     if (!whole) return not_json(text.size());
   } catch (const std::exception&) {  // out of memory
-    return http::Problem{.status = 413,
-                         .code = http::problem_code::kBodyTooLarge,
-                         .detail = "There is no memory for this body."};
+    return Problem{.status = 413,
+                   .code = problem_code::kBodyTooLarge,
+                   .detail = "There is no memory for this body."};
   }
   return std::move(builder.root());
 }
 
-}  // namespace sbx::daemon
+}  // namespace sbx::http

@@ -1,4 +1,4 @@
-// JSON from a client, as plain values that know where they stand. Stage: daemon. Pure.
+// JSON from a client, as plain values that know where they stand. Pure.
 //
 // SECURITY: the text is hostile. Whatever it is, parsing takes time in its length and memory within
 // the bounds below: nesting, number of values and length of names are limited while reading, before
@@ -13,11 +13,11 @@
 
 #include "http/problem.h"
 
-namespace sbx::daemon {
+namespace sbx::http {
 
 // A value, or what to answer the client.
 template <typename T>
-using OrProblem = std::variant<T, http::Problem>;
+using OrProblem = std::variant<T, Problem>;
 
 inline constexpr std::size_t kMaxJsonDepth = 6;
 inline constexpr std::size_t kMaxJsonValues = 32'768;
@@ -41,4 +41,4 @@ struct JsonValue {
 // 413 `body_too_large` past the bounds.
 [[nodiscard]] OrProblem<JsonValue> parse_strict_json(std::string_view text);
 
-}  // namespace sbx::daemon
+}  // namespace sbx::http

@@ -1,25 +1,25 @@
-#include "runtime/daemon/strict_json.h"
+#include "http/strict_json.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace sbx::daemon {
+namespace sbx::http {
 namespace {
 
 using ::testing::HasSubstr;
 
 JsonValue value_of(std::string_view text) {
   auto parsed = parse_strict_json(text);
-  const auto* problem = std::get_if<http::Problem>(&parsed);
+  const auto* problem = std::get_if<Problem>(&parsed);
   EXPECT_EQ(problem, nullptr) << text << ": " << (problem == nullptr ? "" : problem->detail);
   return problem == nullptr ? std::get<JsonValue>(parsed) : JsonValue{};
 }
 
-http::Problem problem_of(std::string_view text) {
+Problem problem_of(std::string_view text) {
   auto parsed = parse_strict_json(text);
-  const auto* problem = std::get_if<http::Problem>(&parsed);
+  const auto* problem = std::get_if<Problem>(&parsed);
   EXPECT_NE(problem, nullptr) << text;
-  return problem == nullptr ? http::Problem{} : *problem;
+  return problem == nullptr ? Problem{} : *problem;
 }
 
 TEST(StrictJson, ReadsEveryKindOfValue) {
@@ -48,7 +48,7 @@ TEST(StrictJson, WhatIsNoJsonIsSaidWithItsPlace) {
   for (const char* text :
        {"", "{", "{\"a\":}", "[1,]", "NaN", "Infinity", "{'a':1}", "{} {}", "\"\xff\"", "\"\xc3\"",
         "\"\\ud800\"", "01", "\"a\nb\"", "\xef\xbb\xbf"}) {
-    const http::Problem problem = problem_of(text);
+    const Problem problem = problem_of(text);
     EXPECT_EQ(problem.status, 400) << text;
     EXPECT_EQ(problem.code, "invalid_json") << text;
     EXPECT_THAT(problem.detail, HasSubstr("at byte ")) << text;
@@ -89,4 +89,4 @@ TEST(StrictJson, TheLengthOfNamesIsBounded) {
 }
 
 }  // namespace
-}  // namespace sbx::daemon
+}  // namespace sbx::http
