@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/base/log.h"
+#include "runtime/base/service.h"
 #include "runtime/daemon/arguments.h"
 #include "runtime/daemon/audit_verify.h"
 #include "runtime/daemon/service.h"

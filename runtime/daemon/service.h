@@ -13,11 +13,8 @@
 
 namespace sbx::daemon {
 
-// Blocks the signals that end the daemon, for this thread and those it makes; a descriptor that
-// tells of them. Before start_up(), so that none is lost.
-[[nodiscard]] Result<UniqueFd> block_ending_signals();
-
-// Serves until it is told to end. The process's exit code.
+// `signals`: of block_ending_signals(), called before start_up(). Serves until it is told to end.
+// The process's exit code.
 [[nodiscard]] int serve(Started started, UniqueFd signals);
 
 }  // namespace sbx::daemon

@@ -1,0 +1,25 @@
+// What the process of a daemon does besides serving: the signals that end it, what it tells
+// systemd, and figures of itself for its metrics. Stage: base.
+#pragma once
+
+#include <cstdint>
+#include <string_view>
+
+#include "runtime/base/result.h"
+#include "runtime/base/unique_fd.h"
+
+namespace sbx {
+
+// Blocks SIGTERM, SIGINT and SIGHUP for this thread and those it makes. A signalfd(2),
+// non-blocking, that tells of them. At start-up, so that none is lost.
+[[nodiscard]] Result<UniqueFd> block_ending_signals();
+
+// sd_notify(3): one datagram ("READY=1") to the socket that systemd names; nothing without one.
+void notify_systemd(std::string_view state);
+
+// Of this process; 0 when /proc does not tell.
+[[nodiscard]] std::uint64_t resident_bytes();
+[[nodiscard]] std::uint64_t open_descriptors();
+[[nodiscard]] double cpu_seconds();  // user and system
+
+}  // namespace sbx
