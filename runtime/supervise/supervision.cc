@@ -211,6 +211,8 @@ void Supervision::take_failed_step(const plan::Record& record) {
     ending_.payload_wait_status = *status;
     return;
   }
+  // The lifeline is closed: that a step sees it is our doing.
+  if (kill_wanted_) return;
   fail(step_error(record));
 }
 
