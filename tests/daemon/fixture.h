@@ -1,22 +1,18 @@
-// Tests of the built sbxd: started by root, who becomes a user, and by an ordinary user.
-//
-// Each test has a daemon of its own: socket, state, records and cgroups are in a place that is
-// removed at the end, and what a dead or ended daemon leaves there fails the test.
+// Tests of the built sbxd: started by root, who becomes a user, and by an ordinary user. Each has a
+// daemon of its own; what a dead or ended one leaves fails the test.
 #pragma once
 
 #include <gtest/gtest.h>
 
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "tests/daemon/ground.h"
 #include "tests/integration/fixture.h"
 #include "tests/support/leaks.h"
-#include "tests/support/process.h"
-#include "tests/support/raw_http.h"
 
 namespace sbx::test {
 
@@ -27,59 +23,47 @@ class DaemonTest : public ::testing::TestWithParam<Caller> {
   void SetUp() override;
   void TearDown() override;
 
-  // Starts sbxd and waits until it answers; a failure shows its log. `config`: lines of sbxd.toml
-  // (the service user is added). Again after kill() or stop(): the same places.
+  // Starts sbxd and waits until it answers; a failure shows its log. `config`: lines of sbxd.toml.
+  // Again after kill() or stop(): the same places.
   void start(const std::string& config = {});
   // Starts it and waits for its end: for what it refuses.
-  [[nodiscard]] Finished start_and_fail(const std::string& config);
-  // SIGKILL, reaped.
-  void kill();
-  // SIGTERM, and its end.
-  Finished stop();
-  void signal(int number) const { process_->signal(number); }
-  // Waits for an end that comes by itself.
-  Finished wait_for_end();
+  [[nodiscard]] Finished start_and_fail(const std::string& config) {
+    return ground_->start_and_fail(config);
+  }
+  void kill() { ground_->kill(); }
+  Finished stop() { return ground_->stop(); }
+  Finished wait_for_end() { return ground_->wait_for_end(); }
+  void signal(int number) const { ground_->signal(number); }
 
-  [[nodiscard]] pid_t pid() const { return process_->pid(); }
-  [[nodiscard]] const std::string& socket() const { return socket_; }
-  [[nodiscard]] std::string state_dir() const { return directory_->path() + "/state"; }
+  [[nodiscard]] DaemonGround& ground() { return *ground_; }
+  [[nodiscard]] const DaemonGround& ground() const { return *ground_; }
+  [[nodiscard]] pid_t pid() const { return ground_->pid(); }
+  [[nodiscard]] const std::string& socket() const { return ground_->socket(); }
+  [[nodiscard]] std::string state_dir() const { return ground_->state_dir(); }
   [[nodiscard]] std::string audit_file() const { return state_dir() + "/audit/audit.jsonl"; }
-  [[nodiscard]] std::string log() const;
+  [[nodiscard]] std::string log() const { return ground_->log(); }
   [[nodiscard]] bool is_user() const { return GetParam() == Caller::kUser; }
-  // The program, with its options in front of `words`; environment for it.
-  [[nodiscard]] std::vector<std::string> command(const std::vector<std::string>& words) const;
-  [[nodiscard]] ProcessOptions options() const;
-  [[nodiscard]] const TemporaryDirectory& directory() const { return *directory_; }
+  [[nodiscard]] const TemporaryDirectory& directory() const { return ground_->directory(); }
 
-  [[nodiscard]] RawClient connect() const { return RawClient::to_unix(socket_); }
+  [[nodiscard]] RawClient connect() const { return ground_->connect(); }
   // One request on a connection of its own.
   [[nodiscard]] RawReply ask(std::string_view method, std::string_view target,
-                             std::string_view body = {}) const;
+                             std::string_view body = {}) const {
+    return ground_->ask(method, target, body);
+  }
   // POST /v1/run; fails the test when the answer is not a result.
   [[nodiscard]] Json run(const Json& request) const;
   [[nodiscard]] Json run_python(const std::string& code) const;
   // The problem of an answer; fails the test when it is none.
   [[nodiscard]] static Json problem_of(const RawReply& reply);
-  // A counter or gauge of /metrics by its name and labels; -1 when it is not there.
-  [[nodiscard]] double metric(const std::string& name) const;
-  // Waits until a metric has this value.
-  [[nodiscard]] bool wait_for_metric(const std::string& name, double value) const;
-
-  // What dead or ended daemons left of their runs.
-  [[nodiscard]] Things left_over(std::chrono::seconds patience = std::chrono::seconds(5)) const;
+  [[nodiscard]] double metric(const std::string& name) const { return ground_->metric(name); }
+  [[nodiscard]] bool wait_for_metric(const std::string& name, double value) const {
+    return ground_->wait_for_metric(name, value);
+  }
 
  private:
-  void write_configuration(const std::string& config);
-  void spawn();
-  [[nodiscard]] Things look() const;
-  void remove_groups() const;
-
-  std::optional<TemporaryDirectory> directory_;
-  std::optional<UserGround> user_;
+  std::optional<DaemonGround> ground_;
   std::optional<LeakCheck> check_;
-  std::unique_ptr<Process> process_;
-  std::string socket_;
-  std::string program_;
 };
 
 // A request in the words of the API.

@@ -185,6 +185,19 @@ TEST_P(DaemonRun, ARunCanBeCancelledByItsId) {
   EXPECT_EQ(ask("DELETE", "/v1/runs/" + id).status, 404) << "it is over";
 }
 
+// Whatever step of the start it meets: never an error of the sandbox.
+TEST_P(DaemonRun, ACancellationDuringTheStartIsACancellation) {
+  for (int i = 0; i < 30; ++i) {
+    RawClient client = connect();
+    ASSERT_TRUE(client.send(http_request("POST", "/v1/run", R"({"argv":["/bin/sleep","1000"]})")));
+    const std::string head = read_until(client, "\r\n\r\n");
+    const std::string id = head.substr(head.find("Sbx-Run-Id: ") + 12, 16);
+    ASSERT_EQ(ask("DELETE", "/v1/runs/" + id).status, 204);
+    (void)read_until(client, "\"status\":\"cancelled\"");
+  }
+  EXPECT_EQ(metric("sbxd_runs_total{status=\"cancelled\",language=\"none\"}"), 30);
+}
+
 TEST_P(DaemonRun, TheHeadOfABlockingCallComesBeforeTheEnd) {
   RawClient client = connect();
   ASSERT_TRUE(

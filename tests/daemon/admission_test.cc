@@ -1,0 +1,98 @@
+// How sbxd says no for want of room, and to whom it gives turns.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "tests/daemon/fixture.h"
+
+namespace sbx::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kSleep = R"({"argv":["/bin/sleep","1000"]})";
+const std::string kTrue = R"({"argv":["/bin/true"]})";
+
+class DaemonAdmission : public DaemonTest {
+ protected:
+  // A run that is under way until the client closes.
+  RawClient occupy(double running) {
+    RawClient client = connect();
+    EXPECT_TRUE(client.send(http_request("POST", "/v1/run", kSleep)));
+    EXPECT_TRUE(wait_for_metric("sbxd_running", running));
+    return client;
+  }
+};
+SBX_AS_BOTH_CALLERS(DaemonAdmission);
+
+TEST_P(DaemonAdmission, WithoutRoomTheAnswerIs429WithTheBudget) {
+  start("max_running = 1\nmax_queued = 0\nmax_queued_per_peer = 0\n");
+  const RawClient first = occupy(1);
+  const RawReply reply = ask("POST", "/v1/run", kTrue);
+  EXPECT_EQ(reply.status, 429);
+  const Json problem = problem_of(reply);
+  EXPECT_EQ(problem["code"], "too_many_requests");
+  EXPECT_EQ(problem["budget"], "max_running");
+  EXPECT_THAT(problem["detail"].get<std::string>(), HasSubstr("max_running"));
+  EXPECT_GE(std::stoi(reply.field("Retry-After")), 1);
+  EXPECT_EQ(metric("sbxd_refused_total{budget=\"max_running\"}"), 1);
+  EXPECT_EQ(ask("GET", "/healthz").status, 200) << "the API goes on";
+}
+
+TEST_P(DaemonAdmission, MemoryLimitsAreReservedAgainstTheBudget) {
+  start("memory_budget = \"300M\"\nmax_queued = 0\nmax_queued_per_peer = 0\n");
+  const RawClient first = occupy(1);
+  EXPECT_EQ(metric("sbxd_memory_reserved_bytes"), 256 * 1024 * 1024);
+  const RawReply reply = ask("POST", "/v1/run", kTrue);
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_EQ(problem_of(reply)["budget"], "memory_budget");
+  const Json small = {{"argv", {"/bin/true"}}, {"limits", {{"memory", "32M"}}}};
+  EXPECT_EQ(run(small)["status"], "ok") << "what fits runs beside it";
+  const Json large = {{"argv", {"/bin/true"}}, {"limits", {{"memory", "301M"}}}};
+  EXPECT_EQ(problem_of(ask("POST", "/v1/run", large.dump()))["code"], "above_ceiling");
+}
+
+TEST_P(DaemonAdmission, AQueuedRequestGetsItsTurn) {
+  start("max_running = 1\n");
+  RawClient first = occupy(1);
+  RawClient second = connect();
+  ASSERT_TRUE(second.send(http_request("POST", "/v1/run", kTrue)));
+  ASSERT_TRUE(wait_for_metric("sbxd_queued", 1));
+  first.close();
+  EXPECT_EQ(second.reply().status, 200);
+  EXPECT_EQ(metric("sbxd_queued"), 0);
+}
+
+TEST_P(DaemonAdmission, AQueuedRequestDoesNotWaitForEver) {
+  start("max_running = 1\nqueue_seconds = 1\n");
+  const RawClient first = occupy(1);
+  const RawReply reply = ask("POST", "/v1/run", kTrue);
+  EXPECT_EQ(reply.status, 429);
+  EXPECT_EQ(problem_of(reply)["budget"], "max_running");
+}
+
+TEST_P(DaemonAdmission, AQueuedClientThatLeavesIsForgotten) {
+  start("max_running = 1\n");
+  const RawClient first = occupy(1);
+  RawClient second = connect();
+  ASSERT_TRUE(second.send(http_request("POST", "/v1/run", kTrue)));
+  ASSERT_TRUE(wait_for_metric("sbxd_queued", 1));
+  second.close();
+  EXPECT_TRUE(wait_for_metric("sbxd_queued", 0));
+  EXPECT_EQ(metric("sbxd_running"), 1);
+}
+
+TEST_P(DaemonAdmission, OnePeersQueueDoesNotFillAnothers) {
+  start("max_running = 1\nmax_queued = 4\nmax_queued_per_peer = 2\n");
+  const RawClient first = occupy(1);
+  std::vector<RawClient> waiting;
+  for (int i = 0; i < 2; ++i) {
+    waiting.push_back(connect());
+    ASSERT_TRUE(waiting.back().send(http_request("POST", "/v1/run", kTrue)));
+    ASSERT_TRUE(wait_for_metric("sbxd_queued", i + 1));
+  }
+  EXPECT_EQ(problem_of(ask("POST", "/v1/run", kTrue))["budget"], "max_queued_per_peer");
+}
+
+}  // namespace
+}  // namespace sbx::test

@@ -1,0 +1,274 @@
+// How sbxd begins and ends: what it refuses, what it gives up, how it drains, what its death
+// leaves.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "tests/daemon/fixture.h"
+
+namespace sbx::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+const std::string kSleep = R"({"argv":["/bin/sleep","1000"]})";
+
+std::string status_field(pid_t pid, const std::string& name) {
+  const std::string text = read_text("/proc/" + std::to_string(pid) + "/status");
+  const std::size_t at = text.find("\n" + name + ":\t");
+  if (at == std::string::npos) return "?";
+  const std::size_t begin = at + name.size() + 3;
+  return text.substr(begin, text.find('\n', begin) - begin);
+}
+
+// The children of a process, by their names.
+std::vector<std::pair<std::string, pid_t>> children_of(pid_t pid) {
+  std::vector<std::pair<std::string, pid_t>> children;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const pid_t child = std::stoi(name);
+    if (status_field(child, "PPid") != std::to_string(pid)) continue;
+    std::string command = read_text(entry.path() / "comm");
+    while (!command.empty() && command.back() == '\n') command.pop_back();
+    children.emplace_back(std::move(command), child);
+  }
+  return children;
+}
+
+class DaemonLife : public DaemonTest {
+ protected:
+  RawClient begin(const std::string& body) {
+    RawClient client = connect();
+    EXPECT_TRUE(client.send(http_request("POST", "/v1/run", body)));
+    return client;
+  }
+  [[nodiscard]] bool wait_for_health(int status) const {
+    for (const auto end = std::chrono::steady_clock::now() + kHttpPatience;
+         std::chrono::steady_clock::now() < end;) {
+      if (ask("GET", "/healthz").status == status) return true;
+    }
+    return false;
+  }
+  [[nodiscard]] Finished verify_audit() const {
+    return run_process(ground().command({"audit", "verify", audit_file()}), ground().options());
+  }
+};
+SBX_AS_BOTH_CALLERS(DaemonLife);
+
+TEST_P(DaemonLife, ItHasNoPrivilegeWhenItServes) {
+  start();
+  const std::string uid = std::to_string(ground().service_uid());
+  EXPECT_EQ(status_field(pid(), "Uid"), uid + "\t" + uid + "\t" + uid + "\t" + uid);
+  EXPECT_NE(uid, "0");
+  for (const char* set : {"CapInh", "CapPrm", "CapEff", "CapAmb"}) {
+    EXPECT_EQ(status_field(pid(), set), "0000000000000000") << set;
+  }
+  EXPECT_EQ(status_field(pid(), "NoNewPrivs"), "1");
+  if (!is_user() && ::geteuid() == 0) {
+    EXPECT_EQ(status_field(pid(), "CapBnd"), "0000000000000000");
+    EXPECT_EQ(status_field(pid(), "Groups"), " ");
+  }
+  EXPECT_EQ(run_python("import os; print(os.getuid())")["stdout"], "65534\n");
+}
+
+TEST_P(DaemonLife, OneThreadServesAndOnlyTheSpawnerIsItsChild) {
+  start();
+  const auto children = children_of(pid());
+  ASSERT_EQ(children.size(), 1U);
+  EXPECT_EQ(children[0].first, "sbx-spawner");
+  EXPECT_EQ(status_field(children[0].second, "Threads"), "1");
+}
+
+class DaemonStartedByRoot : public DaemonLife {
+ protected:
+  void SetUp() override {
+    if (::geteuid() != 0) GTEST_SKIP() << "only root becomes somebody else";
+    DaemonLife::SetUp();
+  }
+};
+INSTANTIATE_TEST_SUITE_P(Callers, DaemonStartedByRoot, ::testing::Values(Caller::kSelf),
+                         caller_name);
+
+TEST_P(DaemonStartedByRoot, AMissingUserIsAnErrorWithTheFix) {
+  const Finished finished = start_and_fail("user = \"no-such-user-here\"\n");
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_THAT(finished.err, HasSubstr("useradd --system"));
+  EXPECT_EQ(start_and_fail("user = \"root\"\n").exit_code, 2);
+}
+
+TEST_P(DaemonLife, AMistakeInTheConfigurationNamesItsPlace) {
+  const Finished finished = start_and_fail("\nmax_runing = 3\n");
+  EXPECT_EQ(finished.exit_code, 2);
+  EXPECT_THAT(finished.err, HasSubstr("sbxd.toml:"));
+  EXPECT_THAT(finished.err, HasSubstr("key 'max_runing': unknown key"));
+  const Finished checked = run_process(ground().command({"--check-config"}), ground().options());
+  EXPECT_EQ(checked.exit_code, 2);
+}
+
+TEST_P(DaemonLife, AMissingImageIsAnErrorWithTheFix) {
+  const Finished finished = start_and_fail("image = \"nowhere\"\n");
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_THAT(finished.err, HasSubstr("no image 'nowhere'"));
+  EXPECT_THAT(finished.err, HasSubstr("fix: "));
+}
+
+TEST_P(DaemonLife, ASecondOneOnTheSamePlacesIsRefused) {
+  start();
+  const Finished finished = run_process(
+      ground().command({"--socket", socket(), "--state-dir", state_dir()}), ground().options());
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_EQ(ask("GET", "/healthz").status, 200) << "the first one goes on";
+  const Finished other = run_process(
+      ground().command({"--socket", directory().path() + "/other", "--state-dir", state_dir()}),
+      ground().options());
+  EXPECT_EQ(other.exit_code, 1);
+  EXPECT_THAT(other.err, HasSubstr("in use by another sbxd"));
+}
+
+TEST_P(DaemonLife, RunsMayEndBeforeItDoes) {
+  start();
+  RawClient client = begin(R"({"argv":["/bin/sh","-c","sleep 0.5; echo done"]})");
+  ASSERT_TRUE(wait_for_metric("sbxd_running", 1));
+  signal(SIGTERM);
+  ASSERT_TRUE(wait_for_health(503));
+  const RawReply late = ask("POST", "/v1/run", kSleep);
+  EXPECT_EQ(late.status, 503) << late.body;
+  EXPECT_EQ(problem_of(late)["code"], "shutting_down");
+  EXPECT_GE(std::stoi(late.field("Retry-After")), 1);
+  const RawReply reply = client.reply();
+  EXPECT_EQ(Json::parse(reply.body)["stdout"], "done\n");
+  EXPECT_EQ(wait_for_end().exit_code, 0);
+}
+
+TEST_P(DaemonLife, RunsThatTakeLongerThanTheDrainTimeAreCancelledAndSayIt) {
+  start("drain_seconds = 1\n");
+  RawClient client = begin(kSleep);
+  ASSERT_TRUE(wait_for_metric("sbxd_running", 1));
+  signal(SIGTERM);
+  const RawReply reply = client.reply();
+  EXPECT_EQ(reply.status, 200);
+  EXPECT_EQ(Json::parse(reply.body)["status"], "cancelled");
+  EXPECT_EQ(wait_for_end().exit_code, 0);
+}
+
+TEST_P(DaemonLife, ASecondSignalCancelsAtOnce) {
+  start("drain_seconds = 1000\n");
+  RawClient client = begin(kSleep);
+  ASSERT_TRUE(wait_for_metric("sbxd_running", 1));
+  signal(SIGTERM);
+  ASSERT_TRUE(wait_for_health(503));
+  signal(SIGTERM);
+  const Json result = Json::parse(client.reply().body);
+  EXPECT_EQ(result["status"], "cancelled") << result["error"];
+  EXPECT_EQ(wait_for_end().exit_code, 0);
+}
+
+TEST_P(DaemonLife, WhoWaitsWhenItEndsIsToldSo) {
+  start("max_running = 1\n");
+  const RawClient running = begin(kSleep);
+  ASSERT_TRUE(wait_for_metric("sbxd_running", 1));
+  RawClient waiting = begin(R"({"argv":["/bin/true"]})");
+  ASSERT_TRUE(wait_for_metric("sbxd_queued", 1));
+  signal(SIGTERM);
+  const RawReply reply = waiting.reply();
+  EXPECT_EQ(reply.status, 503);
+  EXPECT_EQ(problem_of(reply)["code"], "shutting_down");
+  signal(SIGTERM);
+  EXPECT_EQ(wait_for_end().exit_code, 0);
+}
+
+TEST_P(DaemonLife, ItsDeathEndsItsRunsAndItsNextStartRemovesWhatTheyLeft) {
+  start();
+  std::vector<RawClient> clients;
+  for (int i = 0; i < 5; ++i) clients.push_back(begin(kSleep));
+  ASSERT_TRUE(wait_for_metric("sbxd_running", 5));
+  (void)run({{"argv", {"/bin/true"}}});
+  kill();
+  const Things left = ground().runs();
+  EXPECT_FALSE(left.empty()) << "control: there is something to remove";
+  start();
+  for (const std::string& thing : ground().runs()) EXPECT_EQ(left.count(thing), 0U) << thing;
+  EXPECT_GE(metric("sbxd_reaped_total{kind=\"record\"}"), 5);
+  const Finished verified = verify_audit();
+  EXPECT_EQ(verified.exit_code, 0) << verified.out;
+  EXPECT_THAT(read_text(audit_file()), HasSubstr("\"event\":\"reaped\""));
+}
+
+TEST_P(DaemonLife, WithoutItsSpawnerItEndsWithAFailure) {
+  start();
+  RawClient client = begin(kSleep);
+  ASSERT_TRUE(wait_for_metric("sbxd_running", 1));
+  const auto children = children_of(pid());
+  ASSERT_EQ(children.size(), 1U);
+  ASSERT_EQ(::kill(children[0].second, SIGKILL), 0);
+  const RawReply reply = client.reply();
+  ASSERT_EQ(reply.status, 200);
+  const Json result = Json::parse(reply.body);
+  EXPECT_EQ(result["status"], "sandbox_error");
+  EXPECT_EQ(result["ok"], false);
+  EXPECT_EQ(wait_for_end().exit_code, 1);
+  EXPECT_THAT(log(), HasSubstr("the spawner died"));
+}
+
+TEST_P(DaemonLife, AnEditOfTheAuditFileIsFound) {
+  start();
+  for (int i = 0; i < 3; ++i) (void)run({{"argv", {"/bin/true"}}});
+  (void)stop();
+  EXPECT_EQ(verify_audit().exit_code, 0);
+  std::string text = read_text(audit_file());
+  const std::size_t at = text.find("\"status\":\"ok\"");
+  ASSERT_NE(at, std::string::npos);
+  text.replace(at, 13, "\"status\":\"no\"");
+  (void)directory().write("state/audit/audit.jsonl", text);
+  const Finished verified = verify_audit();
+  EXPECT_EQ(verified.exit_code, 1);
+  EXPECT_THAT(verified.out, HasSubstr("NOT INTACT: line 2"));
+}
+
+// What systemd does: a listening socket as descriptor 3, and where to say READY.
+TEST_P(DaemonLife, ItTakesASocketFromSystemdAndSaysWhenItIsReady) {
+  const std::string path = directory().path() + "/passed.sock";
+  const std::string notify = directory().path() + "/notify.sock";
+  const UniqueFd told(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  notify.copy(address.sun_path, sizeof address.sun_path - 1);
+  ASSERT_EQ(::bind(told.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ASSERT_EQ(::chmod(notify.c_str(), 0666), 0);
+  // A shell cannot make the socket: python3 does, and becomes sbxd with it as descriptor 3.
+  const std::string launcher =
+      "import os, socket, sys\n"
+      "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()\n"
+      "os.chmod(sys.argv[1], 0o666)\n"
+      "os.dup2(s.fileno(), 3, True)\n"
+      "os.environ['LISTEN_PID'] = str(os.getpid()); os.environ['LISTEN_FDS'] = '1'\n"
+      "os.execv(sys.argv[2], sys.argv[2:])\n";
+  ground().write_configuration({});
+  std::vector<std::string> words{"/usr/bin/python3", "-c", launcher, path};
+  for (std::string& word : ground().command({"--state-dir", state_dir()})) {
+    words.push_back(std::move(word));
+  }
+  ProcessOptions options = ground().options();
+  options.environment.push_back("NOTIFY_SOCKET=" + notify);
+  Process process(words, options);
+  char text[64] = {};
+  ASSERT_GT(::recv(told.get(), text, sizeof text - 1, 0), 0);
+  EXPECT_STREQ(text, "READY=1");
+  RawClient client = RawClient::to_unix(path);
+  EXPECT_EQ(client.ask(http_request("GET", "/healthz")).status, 200);
+  process.signal(SIGTERM);
+  const Finished finished = process.finish();
+  EXPECT_EQ(finished.exit_code, 0) << finished.err;
+  EXPECT_TRUE(std::filesystem::exists(path)) << "the socket is systemd's";
+}
+
+}  // namespace
+}  // namespace sbx::test
