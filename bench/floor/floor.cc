@@ -219,8 +219,8 @@ int main(int argc, char** argv) {
   char** const words = argv + (serving ? 2 : 1);
   Job job = words < argv + argc ? parse_job(words + 1) : Job{};
   if (job.argv == nullptr) {
-    (void)fprintf(
-        stderr, "usage: sbx-bench-floor [--serve] ROOTFS [GROUP]... -- PROGRAM [ARGUMENT]...\n");
+    (void)fprintf(stderr,
+                  "usage: sbx-bench-floor [--serve] ROOTFS [GROUP]... -- PROGRAM [ARGUMENT]...\n");
     return 2;
   }
   int requests = -1;
