@@ -116,6 +116,13 @@ std::string Metrics::text(const Gauges& gauges) const {
         static_cast<double>(gauges.memory_budget));
   gauge(text, "sbxd_connections", "Open connections.", static_cast<double>(gauges.connections));
   gauge(text, "sbxd_sessions", "Sessions that exist.", static_cast<double>(gauges.sessions));
+  counter(text, "sbxd_sessions_made_total", "Sessions made.", gauges.sessions_made);
+  heading(text, "sbxd_sessions_ended_total", "counter", "Sessions that ended, by why.");
+  for (const auto& [reason, count] :
+       {std::pair{"deleted", gauges.sessions_deleted}, std::pair{"idle", gauges.sessions_idle},
+        std::pair{"age", gauges.sessions_aged}}) {
+    text += fmt::format("sbxd_sessions_ended_total{{reason=\"{}\"}} {}\n", reason, count);
+  }
   gauge(text, "process_resident_memory_bytes", "Memory of sbxd itself.",
         static_cast<double>(gauges.resident_bytes));
   gauge(text, "process_open_fds", "Descriptors of sbxd itself.",

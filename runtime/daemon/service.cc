@@ -170,6 +170,11 @@ Gauges Service::gauges() const {
   gauges.memory_reserved = admission_.reserved();
   gauges.memory_budget = started_.memory_budget;
   gauges.sessions = sessions_.count();
+  const Sessions::Counters& sessions = sessions_.counters();
+  gauges.sessions_made = sessions.created;
+  gauges.sessions_deleted = sessions.deleted;
+  gauges.sessions_idle = sessions.expired_idle;
+  gauges.sessions_aged = sessions.expired_age;
   gauges.connections = server_.counters().connections;
   gauges.resident_bytes = resident_bytes();
   gauges.open_fds = open_descriptors();

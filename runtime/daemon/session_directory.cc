@@ -103,8 +103,8 @@ Result<void> remove_beside(int session, const std::string& name) {
     return errno == ENOENT ? Result<void>() : Result<void>(sys_error("fstatat", name));
   }
   if (S_ISDIR(info.st_mode)) return workspace::remove_tree(session, name);
-  if (::unlinkat(session, name.c_str(), 0) != 0) return sys_error("unlink", name);
-  return {};
+  if (::unlinkat(session, name.c_str(), 0) == 0 || errno == ENOENT) return {};
+  return sys_error("unlink", name);
 }
 
 }  // namespace sbx::daemon

@@ -79,6 +79,17 @@ Result<std::vector<std::string>> names_in(int directory) {
   return names;
 }
 
+// Each tree by itself: below the session's directory its longest paths would be too long.
+Result<void> remove_session(int top, const std::string& name) {
+  {
+    SBX_ASSIGN(const UniqueFd session, open_inside(top, name, O_PATH | O_DIRECTORY));
+    SBX_ASSIGN(const auto names, names_in(session.get()));
+    for (const std::string& each : names) SBX_TRY(remove_beside(session.get(), each));
+  }
+  if (::unlinkat(top, name.c_str(), AT_REMOVEDIR) != 0) return sys_error("rmdir", name);
+  return {};
+}
+
 }  // namespace
 
 Result<SessionStore> SessionStore::open(const std::string& directory) {
@@ -157,7 +168,7 @@ Result<void> SessionStore::load_tombstones(Loaded& loaded) const {
 Result<StoredSession> SessionStore::create(const SessionRecord& record, SessionTime now) const {
   const std::string making = std::string(kNewPrefix) + record.id;
   SBX_TRY(make_directory(top_.get(), making));
-  ScopeExit remove([&] { (void)workspace::remove_tree(top_.get(), making); });
+  ScopeExit remove([&] { (void)remove_session(top_.get(), making); });
   StoredSession session{record, now, UniqueFd()};
   SBX_ASSIGN(session.directory, open_inside(top_.get(), making, O_PATH | O_DIRECTORY));
   const int directory = session.directory.get();
@@ -202,7 +213,7 @@ Result<void> SessionStore::forget(const std::string& tombstone) const {
 }
 
 Result<void> SessionStore::remove(const Leftover& leftover) const {
-  if (leftover.session.empty()) return remove_beside(top_.get(), leftover.name);
+  if (leftover.session.empty()) return remove_session(top_.get(), leftover.name);
   SBX_ASSIGN(const UniqueFd session,
              open_inside(top_.get(), leftover.session, O_PATH | O_DIRECTORY));
   return remove_beside(session.get(), leftover.name);

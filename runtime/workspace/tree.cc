@@ -138,22 +138,26 @@ class Measurement final : public Visitor {
   std::set<ino_t> counted_;
 };
 
+Result<void> remove_entry(int directory, const std::string& name, int flags) {
+  if (::unlinkat(directory, name.c_str(), flags) == 0 || errno == ENOENT) return {};
+  return sys_error("unlink", name);
+}
+
+// What is gone already was removed by somebody who is at the same work.
 class Removal final : public Visitor {
  public:
   explicit Removal(int root) : root_(root) {}
   Result<void> visit(const Entry& entry) override {
     if (S_ISDIR(entry.info.st_mode)) return {};
-    if (::unlinkat(entry.directory, entry.name.c_str(), 0) != 0) {
-      return sys_error("unlink", entry.path);
-    }
-    return {};
+    return remove_entry(entry.directory, entry.name, 0);
   }
   Result<void> leave(const std::string& path) override {
-    SBX_ASSIGN(const Place place, find_place(root_, path));
-    if (::unlinkat(place.directory.get(), place.name.c_str(), AT_REMOVEDIR) != 0) {
-      return sys_error("rmdir", path);
-    }
-    return {};
+    const auto place = find_place(root_, path);
+    if (!place) return unreadable(path, place.error().sys_errno);
+    return remove_entry(place->directory.get(), place->name, AT_REMOVEDIR);
+  }
+  Result<void> unreadable(const std::string& path, int sys_errno) override {
+    return sys_errno == ENOENT ? Result<void>() : Visitor::unreadable(path, sys_errno);
   }
 
  private:
@@ -235,12 +239,13 @@ Result<plan::WorkspaceSize> measure(int root) {
 
 Result<void> remove_tree(int parent, const std::string& name) {
   {
-    SBX_ASSIGN(const UniqueFd root, open_inside(parent, name, O_PATH | O_DIRECTORY));
-    Removal removal(root.get());
-    SBX_TRY(walk(root.get(), removal));
+    const auto root = open_inside(parent, name, O_PATH | O_DIRECTORY);
+    if (!root && root.error().sys_errno == ENOENT) return {};
+    if (!root) return root.error();
+    Removal removal(root->get());
+    SBX_TRY(walk(root->get(), removal));
   }
-  if (::unlinkat(parent, name.c_str(), AT_REMOVEDIR) != 0) return sys_error("rmdir", name);
-  return {};
+  return remove_entry(parent, name, AT_REMOVEDIR);
 }
 
 }  // namespace sbx::workspace

@@ -88,7 +88,7 @@ struct Extent {
 // for each name.
 [[nodiscard]] Result<plan::WorkspaceSize> measure(int root);
 
-// Removes the directory `name` of `parent` with everything in it.
+// Removes the directory `name` of `parent` with everything in it; several may do so at once.
 [[nodiscard]] Result<void> remove_tree(int parent, const std::string& name);
 
 }  // namespace sbx::workspace

@@ -183,6 +183,24 @@ TEST(RemoveTree, TakesEverythingAndTouchesNothingThatALinkNames) {
   EXPECT_EQ(outside.read("kept"), "kept");
 }
 
+TEST(RemoveTree, CanBeDoneBySeveralAtOnce) {
+  const TemporaryTree tree;
+  tree.directory("gone");
+  for (int i = 0; i < 300; ++i) {
+    const std::string directory = "gone/d" + std::to_string(i);
+    tree.directory(directory);
+    for (const char* name : {"/a", "/b", "/c"}) tree.write(directory + name, "x");
+  }
+  const pid_t other = ::fork();
+  if (other == 0) ::_exit(remove_tree(tree.fd(), "gone") ? 0 : 1);
+  const auto removed = remove_tree(tree.fd(), "gone");
+  EXPECT_TRUE(removed) << to_string(removed.error());
+  int status = -1;
+  EXPECT_EQ(::waitpid(other, &status, 0), other);
+  EXPECT_EQ(status, 0);
+  EXPECT_TRUE(remove_tree(tree.fd(), "gone")) << "what is not there is removed";
+}
+
 TEST(RemoveTree, OfALinkIsRefused) {
   const TemporaryTree outside;
   const TemporaryTree tree;
