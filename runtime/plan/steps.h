@@ -40,6 +40,7 @@ namespace sbx::plan {
   X(kCgroupNamespace, "cgroup_namespace", "cgroup_namespace")              \
   X(kGroups, "groups", "uid_separation")                                   \
   X(kIdentity, "identity", "uid_separation")                               \
+  X(kKeyring, "keyring", "")                                               \
   X(kUserNamespace, "user_namespace", "user_namespace")                    \
   X(kIdMaps, "id_maps", "user_namespace")                                  \
   X(kNoMoreUserNamespaces, "no_more_user_namespaces", "user_namespace")    \

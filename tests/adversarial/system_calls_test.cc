@@ -2,6 +2,8 @@
 // (catalogue_test.cc); foreign ABIs and numbers of the future also in tests/unit/policy, through a
 // BPF interpreter.
 #include <gmock/gmock.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -46,16 +48,40 @@ TEST_F(SystemCalls, NothingIsDoneAfterAHostileCall) {
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
 }
 
-class Keys : public NeighboursTest {};
+// The caller has a session keyring, as after a login: every process of his inherits it.
+class Keys : public NeighboursTest {
+ protected:
+  void SetUp() override {
+    constexpr int kJoinSessionKeyring = 1;
+    if (::syscall(SYS_keyctl, kJoinSessionKeyring, nullptr) < 0) {
+      GTEST_SKIP() << "this kernel has no keys";
+    }
+    NeighboursTest::SetUp();
+  }
+  static bool caller_finds_key() {
+    constexpr int kSearch = 10;
+    constexpr int kSessionKeyring = -3;
+    return ::syscall(SYS_keyctl, kSearch, kSessionKeyring, "user", "trace", 0) >= 0;
+  }
+};
 
 TEST_F(Keys, OfOneRunAreUnseenByAnotherEvenWithoutTheFilter) {
   const Weakening weakening = without(Layer::kSeccomp);
-  const std::string own = found("both", "keys", weakening);
-  if (own == "no keys\n") GTEST_SKIP() << "this kernel has no keys";
-  EXPECT_THAT(own, HasSubstr("session")) << "the control: a run finds what it left itself";
+  EXPECT_THAT(found("both", "keys", weakening), HasSubstr("session"))
+      << "the control: a run finds what it left itself";
   const auto other = leave("keys", weakening);
   ASSERT_NE(other, nullptr);
   EXPECT_EQ(found("find", "keys", weakening), "none\n");
+  EXPECT_FALSE(caller_finds_key());
+}
+
+TEST_F(Keys, AreSharedThroughASessionKeyringThatIsInherited) {
+  Weakening weakening = without(Layer::kSeccomp);
+  weakening.weakened |= plan::step_bit(plan::Step::kKeyring);
+  const auto other = leave("keys", weakening);
+  ASSERT_NE(other, nullptr);
+  EXPECT_EQ(found("find", "keys", weakening), "session\n");
+  EXPECT_TRUE(caller_finds_key());
 }
 
 }  // namespace

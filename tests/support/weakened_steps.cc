@@ -38,21 +38,7 @@ Word attach_open_rootfs(Context& context) {
   return sys(__NR_move_mount, tree, "", kAtFdcwd, path, MOVE_MOUNT_F_EMPTY_PATH);
 }
 
-Word bind_host_node(Context& context, const char* source, const char* target) {
-  const int made = static_cast<int>(
-      open_beneath(context.root, target, kOpenCreate | kOpenExclusive | kOpenReadOnly, 0666));
-  if (made < 0) return made;
-  close_fd(made);
-  const int node = static_cast<int>(clone_mount(kAtFdcwd, source, false));
-  if (node < 0) return node == -ENOENT ? 0 : node;  // this host does not have it
-  const int place = static_cast<int>(open_beneath(context.root, target, kOpenPath, 0));
-  const Word result = place < 0 ? place : attach_mount(node, place);
-  if (place >= 0) close_fd(place);
-  close_fd(node);
-  return result;
-}
-
-// The host's own /dev too, below /dev/host, and two of its nodes under their own names.
+// The host's own /dev too, below /dev/host.
 Word make_devices_and_the_hosts(Context& context) {
   Word result = make_devices(context);
   if (result == 0) result = sys(__NR_mkdirat, context.root, "dev/host", 0755);
@@ -60,8 +46,6 @@ Word make_devices_and_the_hosts(Context& context) {
   if (dev < 0) return dev;
   if (result == 0) result = attach_beneath_root(context, dev, "dev/host");
   close_fd(dev);
-  if (result == 0) result = bind_host_node(context, "/dev/kmsg", "dev/kmsg");
-  if (result == 0) result = bind_host_node(context, "/dev/ptmx", "dev/ptmx");
   return result;
 }
 
@@ -123,6 +107,7 @@ constexpr StepEntry kWeakened[] = {
     {Step::kTimeNamespace, leave_out},
     {Step::kDropInit, leave_out},
     {Step::kCgroupNamespace, leave_out},
+    {Step::kKeyring, leave_out},
     {Step::kUserNamespace, leave_out},
     {Step::kIdMaps, leave_out},
     {Step::kNoMoreUserNamespaces, leave_out},
