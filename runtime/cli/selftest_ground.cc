@@ -7,6 +7,7 @@
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -20,13 +21,14 @@
 namespace sbx::cli {
 namespace {
 
+constexpr int kNeverAccepted = 1024;  // connections that wait, rather than the one who connects
 constexpr int kKeyBase = 0x53420000;  // "SB": a key of our own, whose low half is the pid
 
 Result<UniqueFd> listening(int family, const sockaddr* address, socklen_t size) {
   UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (!fd) return sys_error("socket");
   if (::bind(fd.get(), address, size) != 0) return sys_error("bind");
-  if (::listen(fd.get(), 8) != 0) return sys_error("listen");
+  if (::listen(fd.get(), kNeverAccepted) != 0) return sys_error("listen");
   return fd;
 }
 
@@ -77,8 +79,11 @@ Result<ControlGround> ControlGround::prepare(const std::vector<std::string>& wor
   if (::mkdtemp(directory) == nullptr) return sys_error("mkdtemp", directory);
   ControlGround ground;
   ground.directory_ = directory;
+  // For whoever knows the name: what keeps an attacker out must not be these modes.
+  if (::chmod(directory, 0711) != 0) return sys_error("chmod", directory);
   SBX_ASSIGN(const UniqueFd canary,
              sys::open(ground.directory_ + "/canary", O_WRONLY | O_CREAT | O_EXCL, 0644));
+  if (::fchmod(canary.get(), 0644) != 0) return sys_error("chmod", "canary");
   SBX_TRY(ground.listen());
   ground.queue_key_ = kKeyBase | (::getpid() & 0xffff);
   ground.queue_ = ::msgget(ground.queue_key_, IPC_CREAT | IPC_EXCL | 0666);
@@ -92,7 +97,9 @@ Result<ControlGround> ControlGround::prepare(const std::vector<std::string>& wor
 Result<void> ControlGround::listen() {
   socket_name_ = fmt::format("sbx-selftest-{}", ::getpid());
   SBX_ASSIGN(abstract_socket_, listening_unix(std::string(1, '\0') + socket_name_));
-  SBX_ASSIGN(path_socket_, listening_unix(directory_ + "/socket"));
+  const std::string path = directory_ + "/socket";
+  SBX_ASSIGN(path_socket_, listening_unix(path));
+  if (::chmod(path.c_str(), 0666) != 0) return sys_error("chmod", path);
   SBX_ASSIGN(tcp_socket_, listening_tcp(tcp_address_));
   return {};
 }

@@ -15,6 +15,7 @@
 
 #include <csetjmp>
 #include <csignal>
+#include <cstdio>
 #include <cstdlib>
 
 #include "runtime/cli/probe/acts.h"
@@ -118,12 +119,20 @@ void act_open(const char* argument, Answer& answer) {
   note(answer, ::open(argument, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
 }
 
+// `argument`: a name in /dev. Also where a host's /dev that was not left out would show it.
+void act_open_device(const char* argument, Answer& answer) {
+  char path[128];
+  (void)std::snprintf(path, sizeof path, "/dev/host/%s", argument);
+  if (::access(path, F_OK) != 0) (void)std::snprintf(path, sizeof path, "/dev/%s", argument);
+  note(answer, ::open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+}
+
 // `argument`: a file of the host. Also where an old root that was not detached would show it.
 void act_host_file(const char* argument, Answer& answer) {
   char below[512] = "/code";
   std::strncat(below, argument, sizeof below - 6);
-  note(answer, ::open(argument, O_RDONLY | O_CLOEXEC));
-  if (answer.error != 0) note(answer, ::open(below, O_RDONLY | O_CLOEXEC));
+  const bool found_below = ::access(argument, F_OK) != 0 && ::access(below, F_OK) == 0;
+  note(answer, ::open(found_below ? below : argument, O_RDONLY | O_CLOEXEC));
 }
 
 // As /dev/null. `argument`: a path; "high" in front of it: a mode with high bits.
@@ -158,6 +167,7 @@ const Act kActs[] = {
     {"write_file", act_write_file},
     {"open_for_writing", act_open_for_writing},
     {"open", act_open},
+    {"open_device", act_open_device},
     {"host_file", act_host_file},
     {"mknod", act_mknod},
     {"setuid", act_setuid},

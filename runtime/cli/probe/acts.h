@@ -31,9 +31,10 @@ struct Call {
 extern const Call kCalls[];
 void make_call(const Call& call, const char* argument, Answer& answer);
 
-// Acts that try something (acts.cc, network.cc, execution.cc) and acts that look (looks.cc,
-// views.cc); each table ends with a null name.
+// Acts that try something (acts.cc, kernel.cc, network.cc, execution.cc) and acts that look
+// (looks.cc, views.cc); each table ends with a null name.
 extern const Act kActs[];
+extern const Act kKernel[];
 extern const Act kNetwork[];
 extern const Act kExecution[];
 extern const Act kLooks[];

@@ -17,14 +17,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
-#include <sys/time.h>
-#include <sys/timex.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <csignal>
 #include <cstdint>
-#include <ctime>
 
 #include "runtime/cli/probe/acts.h"
 
@@ -68,9 +64,6 @@ struct {
   std::uint32_t priority = 0;
   std::uint64_t runtime = 0, deadline = 0, period = 0;
 } no_deadline;
-char one_byte = 0;
-iovec own_byte{&one_byte, 1};
-iovec their_null{nullptr, 1};
 
 }  // namespace
 
@@ -100,19 +93,12 @@ const Call kCalls[] = {
     {"io_uring_register", SYS_io_uring_register, {kBadDescriptor, 0, 0, 0}},
     // other processes
     {"ptrace", SYS_ptrace, {0x4206, 0, 0, 0}, -1, 1},  // PTRACE_SEIZE: stops nobody
-    {"process_vm_readv", SYS_process_vm_readv, {0, at(&own_byte), 1, at(&their_null), 1, 0}, -1, 0},
-    {"process_vm_writev",
-     SYS_process_vm_writev,
-     {0, at(&own_byte), 1, at(&their_null), 1, 0},
-     -1,
-     0},
     {"pidfd_getfd", SYS_pidfd_getfd, {kBadDescriptor, 0, 0}},
     // keys
     {"keyctl", SYS_keyctl, {kNoSuchOperation, 0, 0, 0, 0}},
     {"add_key", SYS_add_key, {0, 0, 0, 0, 0}},
     {"request_key", SYS_request_key, {0, 0, 0, 0}},
     // the kernel's own inside
-    {"bpf", SYS_bpf, {kNoSuchOperation, 0, 0}},
     {"perf_event_open", SYS_perf_event_open, {0, 0, -1, -1, 0}},
     {"userfaultfd", SYS_userfaultfd, {0xffffffffL}},
     {"kexec_load", SYS_kexec_load, {0, 0, 0, ~0L}},
@@ -120,7 +106,6 @@ const Call kCalls[] = {
     {"init_module", SYS_init_module, {0, 0, 0}},
     {"finit_module", SYS_finit_module, {kBadDescriptor, 0, 0}},
     {"delete_module", SYS_delete_module, {0, 0}},
-    {"open_by_handle_at", SYS_open_by_handle_at, {kBadDescriptor, 0, 0}},
     // the host's administration
     {"quotactl", SYS_quotactl, {kNoSuchOperation << 8 | 7, 0, 0, 0}},
     {"quotactl_fd", SYS_quotactl_fd, {kBadDescriptor, kNoSuchOperation << 8 | 7, 0, 0}},
@@ -130,10 +115,6 @@ const Call kCalls[] = {
     {"acct", SYS_acct, {kBadPointer}},
     {"syslog", SYS_syslog, {10, 0, 0}},  // SYSLOG_ACTION_SIZE_BUFFER
     {"fanotify_init", SYS_fanotify_init, {FAN_CLASS_NOTIF | FAN_REPORT_FID, 0}},
-    {"settimeofday", SYS_settimeofday, {kBadPointer, 0}},
-    {"clock_settime", SYS_clock_settime, {CLOCK_REALTIME, 0}},
-    {"adjtimex", SYS_adjtimex, {kBadPointer}},
-    {"clock_adjtime", SYS_clock_adjtime, {CLOCK_REALTIME, kBadPointer}},
     {"sethostname", SYS_sethostname, {0, 1}},
     {"setdomainname", SYS_setdomainname, {0, 1}},
     {"chroot", SYS_chroot, {at("/")}},

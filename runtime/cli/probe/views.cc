@@ -40,9 +40,13 @@ void look_masked(const char* argument, Answer& answer) {
   say(answer, null ? "masked" : "there");
 }
 
-// "empty" for a directory without entries.
+// "empty" for a directory without entries. Also where an old root that was not detached would show
+// it.
 void look_directory(const char* argument, Answer& answer) {
-  DIR* const directory = ::opendir(argument);
+  char below[kPathSize] = "/code";
+  std::strncat(below, argument, sizeof below - std::strlen("/code") - 1);
+  const bool found_below = ::access(argument, F_OK) != 0 && ::access(below, F_OK) == 0;
+  DIR* const directory = ::opendir(found_below ? below : argument);
   if (directory == nullptr) return note(answer, -1);
   int entries = 0;
   while (const dirent* const entry = ::readdir(directory)) {
@@ -52,15 +56,15 @@ void look_directory(const char* argument, Answer& answer) {
   say(answer, entries == 0 ? "empty" : "entries");
 }
 
-// How many processes /proc shows besides this one and the one that started it.
+// How many processes /proc shows besides this one, the one that started it, and pid 1, which is
+// asked for by itself.
 void look_processes(const char*, Answer& answer) {
   DIR* const directory = ::opendir("/proc");
   if (directory == nullptr) return note(answer, -1);
   int others = 0;
   while (const dirent* const entry = ::readdir(directory)) {
     const long pid = std::strtol(entry->d_name, nullptr, 10);
-    const bool starter = pid == ::getppid() && pid != 1;
-    if (pid > 0 && pid != ::getpid() && !starter) ++others;
+    if (pid > 1 && pid != ::getpid() && pid != ::getppid()) ++others;
   }
   (void)::closedir(directory);
   (void)std::snprintf(answer.value, sizeof answer.value, "%d", others);
