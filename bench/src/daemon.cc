@@ -92,7 +92,7 @@ std::string own_directory() {
 int run(Command command) {
   command.options.programs = own_directory();
   const Machine machine = read_machine();
-  Json json = {{"kernel", machine.kernel}, {"cpu", machine.cpu}, {"load", read_load()}};
+  Json json = {{"kernel", machine.kernel}, {"cpu", machine.cpu}, {"load_average", read_load()}};
   bool good = true;
   for (const Part& part : command.parts) {
     fmt::print("## {}\n\n", part.name);
@@ -110,7 +110,7 @@ int run(Command command) {
     fmt::print("\n");
   }
   fmt::print("{}, {} CPUs, Linux {}, load {:.1f} before\n", machine.cpu, machine.cpus,
-             machine.kernel, json["load"].get<double>());
+             machine.kernel, json["load_average"].get<double>());
   json["ok"] = good;
   if (!command.json.empty()) std::ofstream(command.json) << json.dump(2) << "\n";
   return good ? 0 : 1;
