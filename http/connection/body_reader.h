@@ -19,6 +19,7 @@ class BodyReader final : public BodySource {
 
   [[nodiscard]] async::Task<BodyPiece> read() override;
 
+  [[nodiscard]] std::uint64_t limit() const { return limit_; }
   // True when the whole body was read, or there is none: the next byte is the next request's.
   [[nodiscard]] bool ended() const;
   // True when the client still waits for "100 Continue", and will perhaps send no body at all.

@@ -2,6 +2,7 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 
 namespace sbx::http {
@@ -191,6 +192,10 @@ async::Task<std::optional<Problem>> Connection::prepare(Exchanging& current) {
 }
 
 async::Task<std::optional<Problem>> Connection::read_whole(Exchanging& current) {
+  // Within the limit, or the first read() fails. Pages that are not written cost nothing; growing
+  // step by step would cost the body a second time.
+  const BodyReader& body = *current.body;
+  current.request.body.reserve(std::min(current.request.content_length.value_or(0), body.limit()));
   for (;;) {
     BodyPiece piece = co_await current.body->read();
     if (piece.kind == BodyPiece::Kind::kEnd) co_return std::nullopt;

@@ -1,6 +1,7 @@
 // sbxd. Wiring only: what was typed goes to its verb.
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -62,6 +63,10 @@ int dispatch(const Arguments& arguments) {
   return run(arguments);
 }
 
+// Large bodies and results are given back to the system when they are freed. By itself, malloc
+// would learn to keep blocks of their size.
+constexpr int kMappedBytes = 256 * 1024;
+
 // Descriptors 0 to 2 exist from here on, so that nothing we open becomes one of them by chance.
 bool open_standard_descriptors() {
   for (int fd = 0; fd <= 2; ++fd) {
@@ -77,6 +82,7 @@ bool open_standard_descriptors() {
 
 int main(int argc, char** argv) {
   if (!sbx::daemon::open_standard_descriptors()) return sbx::daemon::kFailed;
+  (void)::mallopt(M_MMAP_THRESHOLD, sbx::daemon::kMappedBytes);  // without it, only more memory
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const auto arguments = sbx::daemon::parse_arguments(words);
   return arguments ? sbx::daemon::dispatch(*arguments) : sbx::daemon::refuse(arguments.error());
