@@ -118,6 +118,15 @@ Word forbid_user_namespaces(Context& context) {
   return write_proc(context, "sys/user/max_user_namespaces", "0", 1);
 }
 
+// What the kernel counts for a user it also counts for those who made his namespaces, up to whoever
+// started us: one run could leave the host's services without inotify. Sysctls as above.
+Word limit_user_counts(Context& context) {
+  if (sys(__NR_getuid) != kNestedId) return -EPERM;
+  Word result = write_proc(context, "sys/user/max_inotify_instances", "4", 1);
+  if (result == 0) result = write_proc(context, "sys/user/max_inotify_watches", "4096", 4);
+  return result == -ENOENT ? 0 : result;  // a kernel without inotify
+}
+
 // Again: a change of uid clears the death signal.
 Word payload_dies_with_init(Context&) {
   return sys(__NR_prctl, PR_SET_PDEATHSIG, kSigkill, 0, 0, 0);
@@ -210,6 +219,7 @@ constexpr StepEntry kSteps[] = {
     {Step::kUserNamespace, new_user_namespace},
     {Step::kIdMaps, write_id_maps},
     {Step::kNoMoreUserNamespaces, forbid_user_namespaces},
+    {Step::kUserLimits, limit_user_counts},
     {Step::kPayloadParentDeath, payload_dies_with_init},
     {Step::kWorkDirectory, enter_work_directory},
     {Step::kAffinity, set_affinity},

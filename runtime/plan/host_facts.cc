@@ -168,6 +168,7 @@ HostFacts read_host_facts(const policy::RuntimeConfig& config, policy::LayerMask
   facts.hard_fsize = hard_limit(RLIMIT_FSIZE);
   facts.hard_memlock = hard_limit(RLIMIT_MEMLOCK);
   facts.hard_msgqueue = hard_limit(RLIMIT_MSGQUEUE);
+  facts.hard_sigpending = hard_limit(RLIMIT_SIGPENDING);
   if (allow_missing != 0) facts.missing = missing_namespaces();
   if (!kernel_at_least(6, 3)) facts.missing |= policy::layer_bit(policy::Layer::kTimeNamespace);
   return facts;

@@ -26,8 +26,9 @@ struct HostFacts {
   std::uint32_t sub_gid = 0;
   std::string id_detail;  // for the uid_separation layer: how, or why not
   std::uint32_t cpus = 1;
-  std::uint64_t memory = 0;                                                            // bytes
-  std::uint64_t hard_nofile = 0, hard_fsize = 0, hard_memlock = 0, hard_msgqueue = 0;  // rlimits
+  std::uint64_t memory = 0;  // bytes
+  std::uint64_t hard_nofile = 0, hard_fsize = 0, hard_memlock = 0, hard_msgqueue = 0,
+                hard_sigpending = 0;  // rlimits
   Image image;
   std::string cgroup_detail;  // driver and controllers; empty: no cgroup is to be had
   bool cgroup_v2 = false;

@@ -122,8 +122,10 @@ Result<void> plan_rlimits(Plan& plan, const HostFacts& host) {
       {RLIMIT_NOFILE, "nofile", limits.nofile},
       {RLIMIT_FSIZE, "fsize", limits.fsize},
       {RLIMIT_MEMLOCK, "memlock", std::min<std::uint64_t>(64 * policy::kKiB, host.hard_memlock)},
-      {RLIMIT_MSGQUEUE, "msgqueue",
-       std::min<std::uint64_t>(800 * policy::kKiB, host.hard_msgqueue)},
+      // These two count for whoever started us as well, with the same limits for all that he runs:
+      // a part of them only. One queue of the kernel's default size; four timers a process.
+      {RLIMIT_MSGQUEUE, "msgqueue", std::min<std::uint64_t>(96 * policy::kKiB, host.hard_msgqueue)},
+      {RLIMIT_SIGPENDING, "sigpending", std::min<std::uint64_t>(256, host.hard_sigpending)},
   };
   return {};
 }

@@ -44,6 +44,7 @@ namespace sbx::plan {
   X(kUserNamespace, "user_namespace", "user_namespace")                    \
   X(kIdMaps, "id_maps", "user_namespace")                                  \
   X(kNoMoreUserNamespaces, "no_more_user_namespaces", "user_namespace")    \
+  X(kUserLimits, "user_limits", "user_namespace")                          \
   X(kPayloadParentDeath, "payload_parent_death", "")                       \
   X(kWorkDirectory, "work_directory", "")                                  \
   X(kAffinity, "affinity", "cpuset")                                       \

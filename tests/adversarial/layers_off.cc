@@ -16,7 +16,8 @@ struct Switch {
 
 constexpr Switch kSwitches[] = {
     {Layer::kUserNamespace, step_bit(Step::kUserNamespace) | step_bit(Step::kIdMaps) |
-                                step_bit(Step::kNoMoreUserNamespaces)},
+                                step_bit(Step::kNoMoreUserNamespaces) |
+                                step_bit(Step::kUserLimits)},
     {Layer::kNetNamespace, 0},
     {Layer::kIpcNamespace, 0},
     {Layer::kUtsNamespace, 0},

@@ -1,4 +1,4 @@
-// exhaust KIND [DIRECTORY]: takes as many as the kernel gives of what is not memory, prints
+// exhaust KIND [DIRECTORY [MOST]]: takes as many as the kernel gives of what is not memory, prints
 // "KIND N ERRNO" with how many there were and what stopped it, and ends. Kinds: files, symlinks,
 // directories (in DIRECTORY); descriptors, locked (KiB), sockets (one netlink), watches, timers,
 // cache (MiB of files below DIRECTORY, read).
@@ -15,11 +15,11 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 namespace {
 
-constexpr long kMost = 2'000'000;
 char text[4096];
 
 // One of the kind; below 0 with errno when there is no more to be had.
@@ -120,12 +120,13 @@ int main(int argc, char** argv) {
                       read_tree(::open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC)) >> 20);
     return 0;
   }
+  const long most = argc > 3 ? std::atol(argv[3]) : 2'000'000;
   std::memset(text, 'x', sizeof text - 1);
   for (const auto& entry : kKinds) {
     if (std::strcmp(entry.kind, kind) != 0) continue;
     long taken = 0;
-    while (taken < kMost && entry.take(taken) >= 0) ++taken;
-    (void)std::printf("%s %ld %d\n", kind, taken, taken < kMost ? errno : 0);
+    while (taken < most && entry.take(taken) >= 0) ++taken;
+    (void)std::printf("%s %ld %d\n", kind, taken, taken < most ? errno : 0);
     return 0;
   }
   return 2;

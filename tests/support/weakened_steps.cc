@@ -111,6 +111,7 @@ constexpr StepEntry kWeakened[] = {
     {Step::kUserNamespace, leave_out},
     {Step::kIdMaps, leave_out},
     {Step::kNoMoreUserNamespaces, leave_out},
+    {Step::kUserLimits, leave_out},
     {Step::kAffinity, leave_out},
     {Step::kBoundingSet, leave_out},
     {Step::kCapabilities, keep_all_capabilities},

@@ -123,12 +123,16 @@ TEST(Rlimits, NobodyChoseAreLoweredToTheHosts) {
   HostFacts host = synthetic_host();
   host.hard_memlock = 4096;
   host.hard_msgqueue = 0;
+  host.hard_sigpending = 7;
   for (const Rlimit& limit : planned(python(), host).rlimits) {
     if (limit.name == "memlock") {
       EXPECT_EQ(limit.value, 4096U);
     }
     if (limit.name == "msgqueue") {
       EXPECT_EQ(limit.value, 0U);
+    }
+    if (limit.name == "sigpending") {
+      EXPECT_EQ(limit.value, 7U);
     }
   }
 }

@@ -40,7 +40,9 @@ TEST(StepList, KeepsTheOrderThatTheKernelAsksFor) {
   EXPECT_LT(Step::kGroups, Step::kIdentity);
   EXPECT_LT(Step::kIdentity, Step::kUserNamespace);
   EXPECT_LT(Step::kIdentity, Step::kPayloadParentDeath);
-  EXPECT_LT(Step::kUserNamespace, Step::kNoMoreUserNamespaces);
+  EXPECT_LT(Step::kIdMaps, Step::kNoMoreUserNamespaces);
+  EXPECT_LT(Step::kIdMaps, Step::kUserLimits);
+  EXPECT_LT(Step::kUserLimits, Step::kCapabilities);
   EXPECT_LT(Step::kBoundingSet, Step::kCapabilities);
   EXPECT_LT(Step::kNoNewPrivs, Step::kSeccomp);
   EXPECT_LT(Step::kSeccomp, Step::kCloseDescriptors);

@@ -19,7 +19,8 @@ inline HostFacts synthetic_host() {
   host.cpus = 4;
   host.memory = 8192 * policy::kMiB;
   host.hard_nofile = 1048576;
-  host.hard_fsize = host.hard_memlock = host.hard_msgqueue = ~std::uint64_t{0};
+  host.hard_fsize = host.hard_memlock = host.hard_msgqueue = host.hard_sigpending =
+      ~std::uint64_t{0};
   host.image.name = "default";
   host.image.digest = "0123456789abcdef";
   host.image.directory = "/var/lib/sbx/images/default/0123456789abcdef";
