@@ -2,9 +2,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "agentd/embedded/embedded.h"
 #include "agentd/prompts/data_wrapper.h"
 #include "agentd/prompts/environment.h"
-#include "agentd/prompts/shipped.h"
 
 namespace agentd::prompts {
 namespace {
@@ -16,10 +16,10 @@ using providers::Role;
 constexpr std::size_t kTokensPerMessage = 16;
 
 sbx::Result<PromptFile> load(const std::string& name) {
-  const std::string_view text = shipped_prompt(name);
+  const std::string_view text = embedded::find(embedded::prompts(), name);
   if (text.empty()) {
     std::string known;
-    for (const ShippedPrompt& each : shipped_prompts()) {
+    for (const embedded::File& each : embedded::prompts()) {
       known += (known.empty() ? "" : ", ") + std::string(each.name);
     }
     return sbx::invalid("no prompt is called " + name, "there are " + known);

@@ -118,25 +118,28 @@ sbx::Result<Recordings> Recordings::load(std::span<const std::string> directorie
     SBX_ASSIGN(const std::vector<std::string> files, files_in(directory));
     for (const std::string& file : files) {
       SBX_ASSIGN(const std::string text, sbx::sys::read_file(file, kMaxRecordingFileBytes));
-      std::string_view rest = text;
-      for (int number = 1; !rest.empty(); ++number) {
-        const std::size_t end = std::min(rest.find('\n'), rest.size());
-        const std::string_view line = rest.substr(0, end);
-        rest.remove_prefix(std::min(end + 1, rest.size()));
-        if (line.empty()) continue;
-        auto recording = parse_recording(line);
-        sbx::Result<void> added;
-        if (recording) {
-          added = all.add(*std::move(recording));
-        } else {
-          added = std::move(recording).error();
-        }
-        if (!added)
-          return std::move(added).error().with_context(fmt::format("{}:{}", file, number));
-      }
+      SBX_TRY(all.add_text(text, file));
     }
   }
   return all;
+}
+
+sbx::Result<void> Recordings::add_text(std::string_view text, const std::string& origin) {
+  for (int number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    const std::string_view line = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.empty()) continue;
+    auto recording = parse_recording(line);
+    sbx::Result<void> added;
+    if (recording) {
+      added = add(*std::move(recording));
+    } else {
+      added = std::move(recording).error();
+    }
+    if (!added) return std::move(added).error().with_context(fmt::format("{}:{}", origin, number));
+  }
+  return {};
 }
 
 sbx::Result<void> Recordings::add(Recording recording) {

@@ -32,6 +32,8 @@ class Recordings {
   // Every *.jsonl of the directories, in the order of their names. kInvalid "file:line: …" for a
   // line that is none, or the same key twice.
   [[nodiscard]] static sbx::Result<Recordings> load(std::span<const std::string> directories);
+  // The lines of one file; `origin` is its name for errors.
+  [[nodiscard]] sbx::Result<void> add_text(std::string_view text, const std::string& origin);
   [[nodiscard]] sbx::Result<void> add(Recording recording);
 
   // By the request's hash; by the label only when nothing has that hash. Null: none.

@@ -4,11 +4,11 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "agentd/embedded/embedded.h"
 #include "agentd/prompts/composer.h"
 #include "agentd/prompts/data_wrapper.h"
 #include "agentd/prompts/environment.h"
 #include "agentd/prompts/file_preview.h"
-#include "agentd/prompts/shipped.h"
 #include "runtime/base/sha256.h"
 #include "tests/agent/support/fakes.h"
 #include "tests/support/process.h"
@@ -22,8 +22,8 @@ using providers::Role;
 TEST(ShippedPrompts, NoneWasEditedSinceItWasPublished) {
   const auto manifest =
       nlohmann::json::parse(sbx::test::read_text(SBX_SOURCE_DIR "/prompts/manifest.json"));
-  EXPECT_EQ(manifest.size(), shipped_prompts().size());
-  for (const ShippedPrompt& prompt : shipped_prompts()) {
+  EXPECT_EQ(manifest.size(), embedded::prompts().size());
+  for (const embedded::File& prompt : embedded::prompts()) {
     const std::string file = std::string(prompt.name) + ".md";
     ASSERT_TRUE(manifest.contains(file)) << file << " is not in prompts/manifest.json";
     EXPECT_EQ(manifest[file], sbx::sha256_of(prompt.text))

@@ -1,0 +1,370 @@
+#include "agentd/api/routes.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "agentd/api/submission.h"
+#include "agentd/embedded/embedded.h"
+#include "http/file_body.h"
+#include "http/uri.h"
+
+namespace agentd::api {
+
+using Json = nlohmann::ordered_json;
+using sbx::http::BodyMode;
+using sbx::http::json_response;
+using sbx::http::Method;
+using sbx::http::Problem;
+using sbx::http::Response;
+using service::Caller;
+using service::RequestService;
+
+namespace {
+
+constexpr std::size_t kPoolBytes = 128U << 10;  // larger bodies are not for the loop
+constexpr int kDefaultPage = 50;
+constexpr int kMaxPage = 200;
+constexpr std::chrono::seconds kKeepAlive{15};
+
+Problem no_such_request() {
+  return {.status = 404, .code = "unknown_request", .detail = "There is no such request."};
+}
+
+Problem bad_parameter(std::string_view name, std::string detail) {
+  return {.status = 400,
+          .code = "invalid_parameter",
+          .detail = std::move(detail),
+          .field = std::string(name)};
+}
+
+// A whole number; nullopt for anything else.
+std::optional<std::int64_t> whole(std::string_view text) {
+  std::int64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
+}
+
+std::string event_text(std::int64_t id, std::string_view kind, std::string_view data) {
+  return fmt::format("id: {}\nevent: {}\ndata: {}\n\n", id, kind, data);
+}
+
+Response stream_head() {
+  Response head;
+  head.content_type = "text/event-stream";
+  head.headers.add("Cache-Control", "no-store");
+  return head;
+}
+
+}  // namespace
+
+void Routes::add_to(sbx::http::Router& router) {
+  struct Row {
+    Method method;
+    const char* path;
+    Action action;
+    BodyMode body = BodyMode::kNone;
+  };
+  const Row kRows[] = {
+      {Method::kPost, "/v1/requests", &Routes::submit, BodyMode::kWhole},
+      {Method::kPost, "/v1/agent", &Routes::submit_task, BodyMode::kWhole},
+      {Method::kGet, "/v1/requests", &Routes::list},
+      {Method::kGet, "/v1/requests/{id}", &Routes::get_record},
+      {Method::kDelete, "/v1/requests/{id}", &Routes::cancel},
+      {Method::kGet, "/v1/requests/{id}/events", &Routes::events},
+      {Method::kGet, "/v1/requests/{id}/artifacts/{name...}", &Routes::artifact},
+      {Method::kGet, "/v1/info", &Routes::info},
+      {Method::kGet, "/healthz", &Routes::health},
+      {Method::kGet, "/metrics", &Routes::get_metrics},
+      {Method::kGet, "/v1/openapi.json", &Routes::openapi},
+  };
+  for (const Row& row : kRows) {
+    router.add({.method = row.method,
+                .path = row.path,
+                .handler = [this, action = row.action](
+                               Request& request,
+                               Responder& responder) { return answer(request, responder, action); },
+                .body = row.body,
+                .body_limit = std::nullopt});
+  }
+}
+
+std::optional<Problem> Routes::refuse(const Request& request) const {
+  if (request.peer.uid) return std::nullopt;  // a Unix socket: its mode admitted him
+  if (parts_.guard != nullptr) return parts_.guard->check(request);
+  return Problem{.status = 403,
+                 .code = sbx::http::problem_code::kPeerRefused,
+                 .detail = "Only clients of the Unix socket are answered."};
+}
+
+Routes::Task Routes::answer(Request& request, Responder& responder, Action action) {
+  if (auto problem = refuse(request)) {
+    co_await send(responder, *std::move(problem));
+    co_return;
+  }
+  Caller caller;
+  caller.uid = request.peer.uid;
+  // Who has the token is who started agentd.
+  caller.all = !request.peer.uid || *request.peer.uid == 0 || *request.peer.uid == ::geteuid();
+  co_await (this->*action)(request, responder, caller);
+}
+
+// Problems quote what clients wrote.
+Routes::Task Routes::send(Responder& responder, Problem problem) const {
+  problem.detail = parts_.redactor.clean(problem.detail).text();
+  problem.field = parts_.redactor.clean(problem.field).text();
+  Response response = to_response(problem);
+  co_await responder.send(std::move(response));
+}
+
+Routes::Task Routes::submit(Request& request, Responder& responder, Caller caller) {
+  co_await take(request, responder, caller, record::Mode::kCode);
+}
+
+Routes::Task Routes::submit_task(Request& request, Responder& responder, Caller caller) {
+  co_await take(request, responder, caller, record::Mode::kTools);
+}
+
+Routes::Task Routes::take(Request& request, Responder& responder, Caller caller,
+                          record::Mode mode) {
+  const bool large = request.body.size() > kPoolBytes;
+  auto job = [body = std::move(request.body), mode, ceilings = parts_.ceilings] {
+    return parse_submission(body, mode, ceilings);
+  };
+  std::optional<sbx::http::OrProblem<service::Submitted>> parsed;
+  if (large) {
+    parsed = co_await parts_.pool.run(job);
+  } else {
+    parsed = job();
+  }
+  if (auto* problem = std::get_if<Problem>(&*parsed)) {
+    parts_.metrics.count_refused(problem->code);
+    co_await send(responder, std::move(*problem));
+    co_return;
+  }
+  auto& submitted = std::get<service::Submitted>(*parsed);
+  const providers::ProviderInfo& provider = parts_.provider.info();
+  record::Record& record = submitted.record;
+  record.provider_kind = provider.kind;
+  record.model = provider.model;
+  record.replayed = provider.replayed;
+  const prompts::PromptVersions& versions = parts_.composer.versions();
+  if (mode == record::Mode::kTools) {
+    record.prompts = {{"tools", versions.tools}};
+  } else {
+    record.prompts = {{"codegen", versions.codegen + "." + record.language},
+                      {"repair", versions.repair}};
+  }
+  auto outcome = co_await parts_.requests.submit(std::move(submitted), caller);
+  if (auto* problem = std::get_if<Problem>(&outcome)) {
+    co_await send(responder, std::move(*problem));
+    co_return;
+  }
+  const std::string& id = std::get<std::string>(outcome);
+  const Json body{{"id", id}, {"state", "queued"}};
+  Response response = json_response(body.dump(), 202);
+  response.headers.add("Location", "/v1/requests/" + id);
+  co_await responder.send(std::move(response));
+}
+
+Routes::Task Routes::get_record(Request& request, Responder& responder, Caller caller) {
+  auto record = co_await parts_.requests.record(request.parameters.at("id"), caller);
+  if (!record) {
+    co_await send(responder, no_such_request());
+    co_return;
+  }
+  Response response = json_response(record->text());
+  co_await responder.send(std::move(response));
+}
+
+Routes::Task Routes::list(Request& request, Responder& responder, Caller caller) {
+  std::int64_t limit = kDefaultPage;
+  if (const auto given = request.target.query.find("limit")) {
+    const auto number = whole(*given);
+    if (!number || *number < 1 || *number > kMaxPage) {
+      co_await send(responder, bad_parameter("limit", fmt::format("limit is 1 to {}.", kMaxPage)));
+      co_return;
+    }
+    limit = *number;
+  }
+  std::string before(request.target.query.find("before").value_or(""));
+  auto page = co_await parts_.requests.list(std::move(before), static_cast<int>(limit), caller);
+  if (!page) {
+    Problem problem{.status = 500, .code = "not_readable", .detail = page.error().detail};
+    co_await send(responder, std::move(problem));
+    co_return;
+  }
+  Response response = json_response(page->text());
+  co_await responder.send(std::move(response));
+}
+
+Routes::Task Routes::cancel(Request& request, Responder& responder, Caller caller) {
+  const std::string id = request.parameters.at("id");
+  const auto done = co_await parts_.requests.cancel(id, caller);
+  if (done == RequestService::Cancelled::kUnknown) {
+    co_await send(responder, no_such_request());
+    co_return;
+  }
+  if (done == RequestService::Cancelled::kEndedBefore) {
+    Problem problem{
+        .status = 409, .code = "already_ended", .detail = "The request has ended already."};
+    co_await send(responder, std::move(problem));
+    co_return;
+  }
+  const Json body{{"id", id}, {"state", "cancelling"}};
+  Response response = json_response(body.dump(), 202);
+  co_await responder.send(std::move(response));
+}
+
+Routes::Task Routes::events(Request& request, Responder& responder, Caller caller) {
+  std::int64_t last = 0;
+  if (const auto given = request.headers.find("Last-Event-ID"); given && !given->empty()) {
+    const auto number = whole(*given);
+    if (!number) {
+      co_await send(responder, bad_parameter("Last-Event-ID", "Last-Event-ID is a number."));
+      co_return;
+    }
+    last = *number;
+  }
+  const std::string id = request.parameters.at("id");
+  if (auto live = parts_.requests.live(id, caller)) {
+    co_await follow(request, responder, std::move(live), last);
+    co_return;
+  }
+  const auto stored = co_await parts_.requests.stored_events(id, caller);
+  if (!stored) {
+    co_await send(responder, no_such_request());
+    co_return;
+  }
+  std::string text;
+  for (const Json& event : Json::parse(*stored, nullptr, false)) {
+    const std::int64_t number = event.value("id", std::int64_t{0});
+    if (number > last) text += event_text(number, event.value("event", ""), event["data"].dump());
+  }
+  Response response = stream_head();
+  response.body = std::move(text);
+  co_await responder.send(std::move(response));
+}
+
+Routes::Task Routes::follow(Request& request, Responder& responder,
+                            std::shared_ptr<service::LiveRequest> live, std::int64_t last) {
+  responder.begin(stream_head());
+  auto next = static_cast<std::size_t>(last);
+  for (;;) {
+    for (; next < live->events.size(); ++next) {
+      const service::LiveEvent& event = live->events[next];
+      std::string text = event_text(event.id, event.kind, event.data.text());
+      const bool sent = co_await responder.write(std::move(text));
+      if (!sent) co_return;
+    }
+    if (live->sealed) break;
+    const auto wake = co_await live->changed.wait(sbx::async::after(kKeepAlive), request.gone);
+    if (wake == sbx::async::Wake::kCancelled) co_return;
+    if (wake == sbx::async::Wake::kReady) continue;
+    const bool sent = co_await responder.write(": keep-alive\n\n");
+    if (!sent) co_return;
+  }
+  (void)co_await responder.finish();  // whoever is gone has had all
+}
+
+std::string content_disposition(std::string_view name) {
+  const std::string_view last = name.substr(name.rfind('/') + 1);
+  std::string ascii;
+  for (const char c : last) {
+    const bool plain = c >= ' ' && c < '\x7F' && c != '"' && c != '\\' && c != '%';
+    ascii += plain ? c : '_';
+  }
+  return fmt::format("attachment; filename=\"{}\"; filename*=UTF-8''{}", ascii,
+                     sbx::http::percent_encode(last));
+}
+
+// SECURITY: a file of a hostile program. Never shown in place, never sniffed, and where a browser
+// shows it all the same, without scripts, forms or an origin.
+Routes::Task Routes::artifact(Request& request, Responder& responder, Caller caller) {
+  auto found = co_await parts_.requests.artifact(request.parameters.at("id"),
+                                                 request.parameters.at("name"), caller);
+  if (!found) {
+    Problem problem{
+        .status = 404, .code = "unknown_artifact", .detail = "There is no such artifact."};
+    co_await send(responder, std::move(problem));
+    co_return;
+  }
+  Response head;
+  head.content_type = found->media_type.empty() ? "application/octet-stream" : found->media_type;
+  head.headers.add("Content-Disposition", content_disposition(found->name));
+  head.headers.add("X-Content-Type-Options", "nosniff");
+  head.headers.add("Content-Security-Policy", "sandbox; default-src 'none'");
+  head.headers.add("Cache-Control", "private, no-store");
+  (void)co_await sbx::http::send_file(responder, parts_.pool, std::move(found->file), found->size,
+                                      std::move(head));  // whoever is gone needs no more
+}
+
+Routes::Task Routes::info(Request& request, Responder& responder, Caller /*anybody*/) {
+  const sandbox::InfoOutcome outcome = co_await parts_.sandbox.info(request.gone);
+  Json box{{"reachable", false}, {"version", nullptr}, {"missing_layers", Json::array()}};
+  if (const auto* known = std::get_if<sandbox::SandboxInfo>(&outcome)) {
+    box = {{"reachable", true},
+           {"version", known->version},
+           {"missing_layers", known->missing_layers}};
+  } else {
+    box["problem"] = std::get<sandbox::SandboxFailure>(outcome).detail;
+  }
+  const providers::ProviderInfo& provider = parts_.provider.info();
+  const record::Budget& ceilings = parts_.ceilings;
+  const prompts::PromptVersions& prompts = parts_.composer.versions();
+  const Json json{
+      {"version", SBX_VERSION},
+      {"provider",
+       {{"kind", provider.kind},
+        {"model", provider.model},
+        {"origin", provider.origin},
+        {"replayed", provider.replayed},
+        {"price_in", provider.prices.input},
+        {"price_out", provider.prices.output}}},
+      {"prompts",
+       {{"codegen", prompts.codegen}, {"repair", prompts.repair}, {"tools", prompts.tools}}},
+      {"languages", {"python", "javascript"}},
+      {"ceilings",
+       {{"attempts", ceilings.attempts},
+        {"iterations", kMaxIterations},
+        {"tokens", ceilings.tokens},
+        {"cost_usd", dollars(ceilings.cost)},
+        {"sandbox_seconds", static_cast<double>(ceilings.sandbox.count()) / 1000},
+        {"wall_seconds", static_cast<double>(ceilings.wall.count()) / 1000}}},
+      {"limits",
+       {{"text_bytes", kMaxTextBytes}, {"files", kMaxFiles}, {"file_bytes", kMaxFileBytes}}},
+      {"sandbox", std::move(box)}};
+  Response response = json_response(parts_.redactor.clean_json(json).text());
+  co_await responder.send(std::move(response));
+}
+
+// agentd is up without its sandbox, and says that it waits for it.
+Routes::Task Routes::health(Request& request, Responder& responder, Caller /*anybody*/) {
+  const sandbox::InfoOutcome outcome = co_await parts_.sandbox.info(request.gone);
+  const auto* failure = std::get_if<sandbox::SandboxFailure>(&outcome);
+  Json json{{"status", parts_.requests.closed() ? "ending" : "ok"},
+            {"sandbox", failure == nullptr ? "ok" : std::string(to_string(failure->kind))},
+            {"provider", parts_.provider.info().kind},
+            {"running", parts_.requests.running()},
+            {"queued", parts_.requests.queued()}};
+  Response response = json_response(json.dump());
+  co_await responder.send(std::move(response));
+}
+
+Routes::Task Routes::get_metrics(Request& /*none*/, Responder& responder, Caller /*anybody*/) {
+  Response response;
+  response.content_type = "text/plain; version=0.0.4";
+  response.body = parts_.metrics.text(parts_.gauges());
+  co_await responder.send(std::move(response));
+}
+
+Routes::Task Routes::openapi(Request& /*none*/, Responder& responder, Caller /*anybody*/) {
+  Response response = json_response(std::string(embedded::find(embedded::documents(), "openapi")));
+  co_await responder.send(std::move(response));
+}
+
+}  // namespace agentd::api

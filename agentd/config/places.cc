@@ -1,0 +1,105 @@
+#include "agentd/config/places.h"
+
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <string_view>
+
+#include "runtime/base/sys.h"
+
+namespace agentd::config {
+namespace {
+
+constexpr const char* kRootSocket = "/run/agentd/agentd.sock";
+constexpr const char* kRootSbxdSocket = "/run/sbx/sbxd.sock";
+
+// An absolute path in the environment, the first where it is a list (systemd.exec(5)).
+std::string from_environment(const char* name) {
+  const char* const value = std::getenv(name);
+  if (value == nullptr || *value != '/') return {};
+  const std::string_view all = value;
+  return std::string(all.substr(0, all.find(':')));
+}
+
+std::string below(const char* variable, std::string_view path) {
+  std::string base = from_environment(variable);
+  if (!base.empty()) base += path;
+  return base;
+}
+
+std::string state_directory(bool root) {
+  if (std::string systemd = from_environment("STATE_DIRECTORY"); !systemd.empty()) return systemd;
+  if (root) return "/var/lib/agentd";
+  if (std::string xdg = below("XDG_STATE_HOME", "/agentd"); !xdg.empty()) return xdg;
+  return below("HOME", "/.local/state/agentd");
+}
+
+std::string listening_socket(bool root) {
+  if (std::string systemd = below("RUNTIME_DIRECTORY", "/agentd.sock"); !systemd.empty()) {
+    return systemd;
+  }
+  return root ? kRootSocket : below("XDG_RUNTIME_DIR", "/sbx/agentd.sock");
+}
+
+std::string sbxd_socket() {
+  if (std::string given = from_environment("SBX_SOCKET"); !given.empty()) return given;
+  const std::string users = below("XDG_RUNTIME_DIR", "/sbx/sbxd.sock");
+  if (::access(kRootSbxdSocket, W_OK) == 0 || users.empty()) return kRootSbxdSocket;
+  return users;
+}
+
+sbx::Result<void> make_with_parents(const std::string& path, mode_t mode) {
+  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    const bool last = slash == std::string::npos;
+    const std::string part = path.substr(0, slash);
+    if (::mkdir(part.c_str(), last ? mode : 0755) != 0 && errno != EEXIST) {
+      return sbx::host_lacks("mkdir", errno, part, "make it, or name another place");
+    }
+    if (last) return {};
+  }
+}
+
+}  // namespace
+
+sbx::Result<Places> choose_places(const AgentConfig& config, bool root) {
+  Places places{config.socket, config.sbxd_socket, config.state_dir};
+  if (places.socket.empty()) places.socket = listening_socket(root);
+  if (places.sbxd_socket.empty()) places.sbxd_socket = sbxd_socket();
+  if (places.state_dir.empty()) places.state_dir = state_directory(root);
+  if (places.state_dir.empty()) {
+    return sbx::invalid("there is no home for the state of agentd", "give --state-dir DIR");
+  }
+  return places;
+}
+
+sbx::Result<void> make_places(const Places& places) {
+  if (!places.socket.empty()) {
+    const std::string parent = places.socket.substr(0, places.socket.rfind('/'));
+    if (!parent.empty()) SBX_TRY(make_with_parents(parent, 0755));
+  }
+  SBX_TRY(make_with_parents(places.state_dir, 0700));
+  SBX_ASSIGN(const sbx::UniqueFd fd,
+             sbx::sys::open(places.state_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return sbx::sys_error("fstat", places.state_dir);
+  if (info.st_uid != ::geteuid()) {
+    return sbx::host_lacks(
+        "open", 0, places.state_dir + " belongs to somebody else",
+        fmt::format("chown -R {} {}, or name another place", ::geteuid(), places.state_dir));
+  }
+  if (::fchmod(fd.get(), 0700) != 0) return sbx::sys_error("fchmod", places.state_dir);
+  return {};
+}
+
+std::string find_agentd_socket(const std::string& given) {
+  if (!given.empty()) return given;
+  if (std::string named = from_environment("AGENTD_SOCKET"); !named.empty()) return named;
+  const std::string users = below("XDG_RUNTIME_DIR", "/sbx/agentd.sock");
+  if (::access(kRootSocket, W_OK) == 0 || users.empty()) return kRootSocket;
+  return users;
+}
+
+}  // namespace agentd::config

@@ -1,0 +1,28 @@
+// Places: where agentd listens, where sbxd is, where state is kept. At start-up; blocking.
+#pragma once
+
+#include <string>
+
+#include "agentd/config/config.h"
+#include "runtime/base/result.h"
+
+namespace agentd::config {
+
+struct Places {
+  std::string socket;       // empty: there is nowhere to put one
+  std::string sbxd_socket;  // never empty; need not be there yet
+  std::string state_dir;
+};
+
+// By the configuration, else by the environment (XDG_*, HOME, STATE_DIRECTORY, RUNTIME_DIRECTORY,
+// SBX_SOCKET). kInvalid when there is no home for state.
+[[nodiscard]] sbx::Result<Places> choose_places(const AgentConfig& config, bool root);
+
+// The state directory (0700), those above it and the socket's. kHost when it is somebody else's.
+[[nodiscard]] sbx::Result<void> make_places(const Places& places);
+
+// Where a client looks for agentd: `given`, AGENTD_SOCKET, /run/agentd/agentd.sock if accessible,
+// $XDG_RUNTIME_DIR/sbx/agentd.sock.
+[[nodiscard]] std::string find_agentd_socket(const std::string& given);
+
+}  // namespace agentd::config

@@ -1,0 +1,141 @@
+#include "agentd/daemon/startup.h"
+
+#include <fmt/format.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <charconv>
+#include <chrono>
+#include <utility>
+
+#include "agentd/ledger/owner.h"
+#include "agentd/providers/choose.h"
+#include "agentd/store/database.h"
+#include "runtime/base/log.h"
+
+namespace agentd::daemon {
+namespace {
+
+using config::AgentConfig;
+using sbx::Result;
+using sbx::http::Listener;
+
+std::int64_t now_ms() {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             system_clock::now().time_since_epoch())
+      .count();
+}
+
+struct Address {
+  std::string host;
+  std::uint16_t port = 0;
+};
+
+// "127.0.0.1:8765", "[::1]:0". Other hosts' addresses would show the API to a network.
+Result<Address> parse_listen(const std::string& text) {
+  const std::size_t colon = text.rfind(':');
+  Address address;
+  if (colon != std::string::npos) {
+    address.host = text.substr(0, colon);
+    const char* begin = text.data() + colon + 1;
+    const char* end = text.data() + text.size();
+    const auto [rest, error] = std::from_chars(begin, end, address.port);
+    if (error == std::errc() && rest == end && begin != end) {
+      if (address.host == "[::1]") address.host = "::1";
+      if (address.host == "127.0.0.1" || address.host == "::1") return address;
+    }
+  }
+  return sbx::invalid("listen: " + text + " is no loopback address with a port",
+                      "use 127.0.0.1:PORT or [::1]:PORT");
+}
+
+Result<void> listen_on_unix(const Started& started, std::vector<Listener>& listeners) {
+  SBX_ASSIGN(auto passed, sbx::http::systemd_descriptors());
+  for (sbx::UniqueFd& fd : passed) {
+    SBX_ASSIGN(Listener listener, Listener::adopt(std::move(fd)));
+    listeners.push_back(std::move(listener));
+  }
+  if (!listeners.empty()) return {};
+  const std::string& path = started.places.socket;
+  if (path.empty()) {
+    return sbx::invalid("there is nowhere to put the socket", "give --socket PATH");
+  }
+  // A service's group may be let in by the directory; a user's own socket is his.
+  SBX_ASSIGN(Listener listener, Listener::unix_socket({.path = path, .mode = 0660, .group = {}}));
+  listeners.push_back(std::move(listener));
+  return {};
+}
+
+Result<void> listen_on_tcp(Started& started, const redact::Secret& token) {
+  SBX_ASSIGN(const Address address, parse_listen(started.configuration.listen));
+  SBX_ASSIGN(Listener listener, Listener::tcp(address.host, address.port));
+  const std::string host = address.host == "::1" ? "[::1]" : address.host;
+  started.url = fmt::format("http://{}:{}/?token={}", host, listener.port(), token.reveal());
+  started.guard.emplace(token, listener.port());
+  started.listeners.push_back(std::move(listener));
+  return {};
+}
+
+Result<store::Database> open_database(const config::Places& places) {
+  store::DatabaseOptions options;
+  options.path = places.state_dir + "/agentd.db";
+  return store::Database::open(options);
+}
+
+}  // namespace
+
+Result<AgentConfig> load_configuration(const Arguments& arguments) {
+  SBX_ASSIGN(AgentConfig config, config::load_config(arguments.config));
+  if (!arguments.socket.empty()) config.socket = arguments.socket;
+  if (!arguments.sbxd_socket.empty()) config.sbxd_socket = arguments.sbxd_socket;
+  if (!arguments.state_dir.empty()) config.state_dir = arguments.state_dir;
+  if (!arguments.listen.empty()) config.listen = arguments.listen;
+  if (!config.listen.empty()) SBX_TRY(parse_listen(config.listen));
+  SBX_TRY(
+      prompts::Composer::make({config.prompt_codegen, config.prompt_repair, config.prompt_tools}));
+  return config;
+}
+
+Result<Started> start_up(const Arguments& arguments) {
+  // SECURITY: this process holds a key: no core dump, and no other process of the same user reads
+  // its memory.
+  if (::prctl(PR_SET_DUMPABLE, 0) != 0) return sbx::sys_error("prctl");
+  SBX_ASSIGN(AgentConfig configuration, load_configuration(arguments));
+  if (const auto level = sbx::log::level_from_name(configuration.log_level)) {
+    sbx::log::set_level(*level);
+  }
+  SBX_ASSIGN(config::Places places, config::choose_places(configuration, ::geteuid() == 0));
+  SBX_TRY(config::make_places(places));
+  SBX_ASSIGN(prompts::Composer composer,
+             prompts::Composer::make({configuration.prompt_codegen, configuration.prompt_repair,
+                                      configuration.prompt_tools}));
+  SBX_ASSIGN(redact::Secret key, providers::configured_key(configuration));
+  const redact::Secret token = configuration.listen.empty() ? redact::Secret() : api::new_token();
+
+  SBX_ASSIGN(std::string owner, ledger::own_identity());
+  SBX_ASSIGN(store::Database ledger_database, open_database(places));
+  SBX_ASSIGN(ledger::Book book, ledger::Book::open(std::move(ledger_database),
+                                                   {std::move(owner), ledger::is_alive, now_ms}));
+  SBX_ASSIGN(store::Database history_database, open_database(places));
+  SBX_ASSIGN(history::History history, history::History::open(std::move(history_database)));
+  SBX_ASSIGN(history::ArtifactFiles artifacts, history::ArtifactFiles::open(places.state_dir));
+
+  Started started{.configuration = std::move(configuration),
+                  .places = std::move(places),
+                  .record_to = arguments.out,
+                  .composer = std::move(composer),
+                  .key = key,
+                  .redactor = redact::Redactor({key, token}),
+                  .listeners = {},
+                  .guard = {},
+                  .url = {},
+                  .book = std::move(book),
+                  .history = std::move(history),
+                  .artifacts = std::move(artifacts)};
+  SBX_TRY(listen_on_unix(started, started.listeners));
+  if (!token.empty()) SBX_TRY(listen_on_tcp(started, token));
+  return started;
+}
+
+}  // namespace agentd::daemon

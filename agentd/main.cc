@@ -1,0 +1,83 @@
+// agentd. Wiring only: what was typed goes to its verb.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agentd/config/config.h"
+#include "agentd/daemon/arguments.h"
+#include "agentd/daemon/daemon.h"
+#include "agentd/daemon/startup.h"
+#include "runtime/base/service.h"
+
+namespace agentd::daemon {
+namespace {
+
+constexpr int kFailed = 1;
+constexpr int kWrongUse = 2;
+
+int refuse(const sbx::Error& error) {
+  fmt::print(stderr, "agentd: {}\n", to_string(error));
+  if (!error.fix.empty()) fmt::print(stderr, "agentd: fix: {}\n", error.fix);
+  return error.code == sbx::ErrorCode::kInvalid ? kWrongUse : kFailed;
+}
+
+int print(const std::string& text) {
+  return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? 0 : kFailed;
+}
+
+int check_config(const Arguments& arguments) {
+  const auto configuration = load_configuration(arguments);
+  return configuration ? print("agentd: the configuration is right\n")
+                       : refuse(configuration.error());
+}
+
+int run(const Arguments& arguments) {
+  auto signals = sbx::block_ending_signals();
+  if (!signals) return refuse(signals.error());
+  auto started = start_up(arguments);
+  if (!started) return refuse(started.error());
+  return serve(*std::move(started), *std::move(signals));
+}
+
+int dispatch(const Arguments& arguments) {
+  switch (arguments.verb) {
+    case Verb::kHelp:
+      return print(help_text());
+    case Verb::kVersion:
+      return print("agentd " SBX_VERSION "\n");
+    case Verb::kPrintConfig:
+      return print(config::config_template());
+    case Verb::kCheckConfig:
+      return check_config(arguments);
+    case Verb::kServe:
+    case Verb::kRecord:
+      break;
+  }
+  return run(arguments);
+}
+
+// Descriptors 0 to 2 exist from here on, so that nothing we open becomes one of them by chance.
+bool open_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    const int mode = fd == 0 ? O_RDONLY : O_WRONLY;
+    if (::open("/dev/null", mode | O_NOCTTY) != fd) return false;  // not CLOEXEC: a standard stream
+  }
+  return true;
+}
+
+}  // namespace
+}  // namespace agentd::daemon
+
+int main(int argc, char** argv) {
+  if (!agentd::daemon::open_standard_descriptors()) return agentd::daemon::kFailed;
+  const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  const auto arguments = agentd::daemon::parse_arguments(words);
+  return arguments ? agentd::daemon::dispatch(*arguments)
+                   : agentd::daemon::refuse(arguments.error());
+}

@@ -1,0 +1,45 @@
+// LiveRequest: a request from its submission until its record is stored. On the loop.
+//
+// Owned by the RequestService; a second owner is each handler that follows its events, which may
+// outlast it there.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "agentd/history/history.h"
+#include "agentd/loop/services.h"
+#include "agentd/record/record.h"
+#include "agentd/redact/redactor.h"
+#include "http/async/cancellation.h"
+#include "http/async/event.h"
+#include "http/async/loop.h"
+
+namespace agentd::service {
+
+// As it is sent: id counts from 1.
+struct LiveEvent {
+  int id = 0;
+  std::string_view kind;  // "state", "end"
+  redact::Clean data;     // JSON
+};
+
+struct LiveRequest {
+  explicit LiveRequest(sbx::async::Loop& loop) : changed(loop) {}
+
+  record::Record record;
+  loop::Submission submission;
+  history::Owner owner;
+  std::size_t held_bytes = 0;  // of the files in memory
+  std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
+
+  sbx::async::Cancellation stop;
+  std::vector<LiveEvent> events;
+  bool sealed = false;        // ended and stored, artifacts included; the last event is there
+  sbx::async::Event changed;  // events, sealed
+};
+
+}  // namespace agentd::service

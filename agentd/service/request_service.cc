@@ -1,0 +1,416 @@
+#include "agentd/service/request_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "agentd/loop/driver.h"
+#include "agentd/loop/tools_driver.h"
+#include "agentd/record/record_json.h"
+#include "agentd/redact/random_hex.h"
+#include "agentd/service/clean_artifacts.h"
+#include "runtime/base/log.h"
+
+namespace agentd::service {
+
+using Json = nlohmann::ordered_json;
+using history::Entry;
+using redact::Clean;
+using sbx::Result;
+using sbx::async::Task;
+using sbx::http::Problem;
+using std::chrono::steady_clock;
+
+namespace {
+
+// Above every id that a request can have counted to before agentd died.
+constexpr int kEndAfterRestart = 1'000'000;
+constexpr std::chrono::seconds kTendEvery{60};
+constexpr std::chrono::seconds kRetryAfter{5};
+
+std::int64_t now_ms() {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::milliseconds>(
+             system_clock::now().time_since_epoch())
+      .count();
+}
+
+// 128 bits: whoever does not know an id does not guess it.
+std::string new_id() {
+  return "rq_" + redact::random_hex(16);
+}
+
+bool may_see(const history::Owner& owner, const Caller& caller) {
+  return caller.all || owner == caller.uid;
+}
+
+Json events_json(const std::vector<LiveEvent>& events) {
+  Json list = Json::array();
+  for (const LiveEvent& event : events) {
+    list.push_back(
+        {{"id", event.id}, {"event", event.kind}, {"data", Json::parse(event.data.text())}});
+  }
+  return list;
+}
+
+std::uint64_t artifact_bytes(const record::Record& record) {
+  std::uint64_t bytes = 0;
+  for (const record::Artifact& artifact : record.artifacts) bytes += artifact.size;
+  return bytes;
+}
+
+}  // namespace
+
+RequestService::RequestService(Parts parts)
+    : parts_(parts), ended_(parts.loop), tasks_(parts.loop) {}
+
+Result<void> RequestService::recover() {
+  SBX_ASSIGN(const std::vector<std::string> ids, parts_.history.unfinished());
+  for (const std::string& id : ids) SBX_TRY(end_unfinished(id));
+  SBX_ASSIGN(const int released, parts_.book.release_dead_owners());
+  parts_.metrics.count_released(released);
+  if (!ids.empty() || released > 0) {
+    sbx::log::warning("an earlier agentd died at work", {{"requests", std::uint64_t{ids.size()}},
+                                                         {"reservations", std::int64_t{released}}});
+  }
+  return {};
+}
+
+// What was stored at its submission becomes the record of a request that failed.
+Result<void> RequestService::end_unfinished(const std::string& id) {
+  SBX_ASSIGN(const auto stored, parts_.history.find(id));
+  if (!stored) return {};
+  Json record = Json::parse(stored->record, nullptr, false);
+  if (!record.is_object()) record = Json{{"id", id}};
+  record["state"] = "failed";
+  record["reason"] = {{"code", "internal"},
+                      {"ceiling", nullptr},
+                      {"class", nullptr},
+                      {"text", "agentd ended while it was under way"}};
+  record["ended_at"] = sbx::log::utc_time(now_ms());
+  Json summary = record;
+  for (const char* field : {"prompts", "budget", "attempts", "result", "artifacts"}) {
+    summary.erase(field);
+  }
+  const Json events = Json::array({{{"id", kEndAfterRestart},
+                                    {"event", "end"},
+                                    {"data",
+                                     {{"state", "failed"},
+                                      {"attempt", 0},
+                                      {"text", "Failed: agentd ended while it was under way."}}}}});
+  parts_.artifacts.remove(id);
+  return parts_.history.save({.id = id,
+                              .owner = stored->owner,
+                              .ended = true,
+                              .summary = parts_.redactor.clean_json(summary),
+                              .record = parts_.redactor.clean_json(record),
+                              .events = parts_.redactor.clean_json(events)});
+}
+
+std::optional<Problem> RequestService::refusal(const Submitted& submitted) {
+  if (closed_) {
+    return Problem{.status = 503,
+                   .code = sbx::http::problem_code::kShuttingDown,
+                   .detail = "agentd is ending.",
+                   .retry_after = kRetryAfter};
+  }
+  const bool full = running_ >= parts_.limits.running && queue_.size() >= parts_.limits.queued;
+  const bool heavy = held_bytes_ + submitted.held_bytes > parts_.limits.held_bytes;
+  if (!full && !heavy) return std::nullopt;
+  return Problem{
+      .status = 429,
+      .code = "queue_full",
+      .detail = full
+                    ? fmt::format("{} requests are under way and {} wait.", running_, queue_.size())
+                    : "The files of requests that wait take all the room that there is.",
+      .retry_after = kRetryAfter};
+}
+
+Task<RequestService::SubmitOutcome> RequestService::submit(Submitted submitted, Caller caller) {
+  if (auto refused = refusal(submitted)) {
+    parts_.metrics.count_refused(refused->code);
+    co_return *std::move(refused);
+  }
+  auto live = std::make_shared<LiveRequest>(parts_.loop);
+  live->record = std::move(submitted.record);
+  live->record.id = new_id();
+  live->record.created_ms = now_ms();
+  live->submission = std::move(submitted.submission);
+  live->owner = caller.uid;
+  live->held_bytes = submitted.held_bytes;
+  held_bytes_ += live->held_bytes;
+  live_.emplace(live->record.id, live);
+  // In the queue before anything is waited for, so that the bounds hold.
+  queue_.push_back(live);
+  const auto saved = co_await save(entry_of(*live));
+  if (!saved) {
+    sbx::log::error("a request could not be stored", {{"error", to_string(saved.error())}});
+    std::erase(queue_, live);
+    held_bytes_ -= live->held_bytes;
+    live_.erase(live->record.id);
+    co_return Problem{.status = 500,
+                      .code = "not_stored",
+                      .detail = "The request could not be put on record: " + saved.error().detail,
+                      .fix = saved.error().fix};
+  }
+  add_state_event(*live);
+  start_next();
+  co_return live->record.id;
+}
+
+void RequestService::start_next() {
+  while (running_ < parts_.limits.running) {
+    // Those that are still being stored are not started.
+    const auto ready = std::find_if(queue_.begin(), queue_.end(),
+                                    [](const Live& each) { return !each->events.empty(); });
+    if (ready == queue_.end()) return;
+    Live live = *ready;
+    queue_.erase(ready);
+    ++running_;
+    tasks_.spawn(work(std::move(live)));
+  }
+}
+
+Task<void> RequestService::work(Live live) {
+  live->record.queued = false;
+  co_await drive(*live);
+  co_await seal(live);
+  --running_;
+  start_next();
+  ended_.notify_all();
+}
+
+Task<void> RequestService::drive(LiveRequest& live) {
+  auto on_change = [this, &live](const record::Record& record) {
+    if (!has_ended(record)) add_state_event(live);
+  };
+  if (live.record.mode == record::Mode::kTools) {
+    loop::ToolsDriver driver(parts_.loop_services, live.submission, live.record, live.stop,
+                             on_change);
+    co_await driver.run();
+  } else {
+    loop::Driver driver(parts_.loop_services, live.submission, live.record, live.stop, on_change);
+    co_await driver.run();
+  }
+}
+
+// Puts the end on record, and tells it.
+Task<void> RequestService::seal(Live live) {
+  record::Record& record = live->record;
+  live->submission = {};
+  held_bytes_ -= std::exchange(live->held_bytes, 0);
+  record.ended_ms = now_ms();
+  record.wall_seconds =
+      std::chrono::duration<double>(steady_clock::now() - live->submitted).count();
+  co_await store_artifacts(*live);
+  add_event(*live, "end");
+  const auto saved = co_await save(entry_of(*live));
+  if (!saved) {
+    // It stays in memory, where it can still be asked for.
+    sbx::log::error("a record could not be stored",
+                    {{"request", record.id}, {"error", to_string(saved.error())}});
+  } else {
+    live_.erase(record.id);
+  }
+  parts_.metrics.count_ended(record);
+  sbx::log::info("request ended", {{"request", record.id},
+                                   {"state", state_name(record)},
+                                   {"reason", to_string(record.state.ending.reason)},
+                                   {"attempts", std::uint64_t{record.attempts.size()}},
+                                   {"tokens", record.spent.tokens},
+                                   {"micro_dollars", record.spent.cost.value},
+                                   {"seconds", record.wall_seconds}});
+  live->sealed = true;
+  live->changed.notify_all();
+  co_await prune();
+}
+
+void RequestService::add_state_event(LiveRequest& live) {
+  Clean data = parts_.redactor.clean_json(event_json(live.record));
+  if (!live.events.empty() && live.events.back().data.text() == data.text()) return;
+  live.events.push_back({static_cast<int>(live.events.size()) + 1, "state", std::move(data)});
+  live.changed.notify_all();
+}
+
+void RequestService::add_event(LiveRequest& live, std::string_view kind) {
+  Clean data = parts_.redactor.clean_json(event_json(live.record));
+  live.events.push_back({static_cast<int>(live.events.size()) + 1, kind, std::move(data)});
+}
+
+Entry RequestService::entry_of(const LiveRequest& live) const {
+  return {.id = live.record.id,
+          .created_ms = live.record.created_ms,
+          .owner = live.owner,
+          .ended = has_ended(live.record),
+          .summary = parts_.redactor.clean_json(summary_json(live.record)),
+          .record = parts_.redactor.clean_json(record_json(live.record)),
+          .events = parts_.redactor.clean_json(events_json(live.events)),
+          .artifact_bytes = artifact_bytes(live.record)};
+}
+
+Task<Result<void>> RequestService::save(Entry entry) {
+  auto job = [&history = parts_.history, entry = std::move(entry)] { return history.save(entry); };
+  auto saved = co_await parts_.store_pool.run(job);
+  co_return saved;
+}
+
+Task<void> RequestService::store_artifacts(LiveRequest& live) {
+  if (live.record.artifacts.empty()) co_return;
+  auto job = [this, id = live.record.id, artifacts = std::move(live.record.artifacts)]() mutable {
+    artifacts = clean_artifacts(std::move(artifacts), parts_.redactor);
+    std::vector<std::string> contents;
+    for (record::Artifact& artifact : artifacts) {
+      contents.push_back(std::exchange(artifact.content, {}));
+    }
+    auto written = parts_.artifacts.write(id, contents);
+    return std::pair(std::move(artifacts), std::move(written));
+  };
+  auto done = co_await parts_.store_pool.run(job);
+  auto& [artifacts, written] = done;
+  if (written) {
+    live.record.artifacts = std::move(artifacts);
+    co_return;
+  }
+  live.record.artifacts.clear();
+  live.record.reason_text += "; its files could not be stored";
+  sbx::log::error("artifacts could not be stored",
+                  {{"request", live.record.id}, {"error", to_string(written.error())}});
+}
+
+Task<void> RequestService::prune() {
+  auto job = [this]() -> Result<std::size_t> {
+    SBX_ASSIGN(const auto gone,
+               parts_.history.prune(parts_.limits.history, parts_.limits.artifact_bytes));
+    for (const std::string& id : gone) {
+      parts_.artifacts.remove(id);
+      SBX_TRY(parts_.book.forget("request/" + id + "/"));
+    }
+    return gone.size();
+  };
+  const auto pruned = co_await parts_.store_pool.run(job);
+  if (!pruned) {
+    sbx::log::warning("old requests could not be removed", {{"error", to_string(pruned.error())}});
+  }
+}
+
+Task<std::optional<history::Stored>> RequestService::stored(std::string id, Caller caller) {
+  auto job = [&history = parts_.history, id = std::move(id)] { return history.find(id); };
+  auto found = co_await parts_.store_pool.run(job);
+  std::optional<history::Stored> result;
+  if (found && *found && may_see((*found)->owner, caller)) result = std::move(**found);
+  co_return result;
+}
+
+std::shared_ptr<LiveRequest> RequestService::live(const std::string& id,
+                                                  const Caller& caller) const {
+  const auto found = live_.find(id);
+  if (found == live_.end() || !may_see(found->second->owner, caller)) return nullptr;
+  return found->second;
+}
+
+Task<std::optional<Clean>> RequestService::record(std::string id, Caller caller) {
+  std::optional<Clean> result;
+  if (const Live found = live(id, caller)) {
+    while (has_ended(found->record) && !found->sealed) (void)co_await found->changed.wait();
+    if (!has_ended(found->record)) {
+      found->record.wall_seconds =
+          std::chrono::duration<double>(steady_clock::now() - found->submitted).count();
+    }
+    result = parts_.redactor.clean_json(record_json(found->record));
+    co_return result;
+  }
+  const auto found = co_await stored(std::move(id), caller);
+  // Clean when it was stored; cleaned again, as the shapes of keys may have become more since.
+  if (found) result = parts_.redactor.clean_json(Json::parse(found->record, nullptr, false));
+  co_return result;
+}
+
+Task<Result<Clean>> RequestService::list(std::string before, int limit, Caller caller) {
+  auto job = [&history = parts_.history, before = std::move(before), limit, caller] {
+    return history.list(caller.uid, caller.all, before, limit);
+  };
+  auto page = co_await parts_.store_pool.run(job);
+  if (!page) co_return std::move(page).error();
+  Json requests = Json::array();
+  for (const std::string& summary : page->summaries) {
+    Json json = Json::parse(summary, nullptr, false);
+    // What is under way has a state that is newer than what was stored.
+    const auto found = live_.find(json.value("id", ""));
+    if (found != live_.end()) json = summary_json(found->second->record);
+    requests.push_back(std::move(json));
+  }
+  const Json answer{{"requests", std::move(requests)},
+                    {"next", page->next.empty() ? Json() : Json(page->next)}};
+  co_return parts_.redactor.clean_json(answer);
+}
+
+Task<RequestService::Cancelled> RequestService::cancel(std::string id, Caller caller) {
+  const Live found = live(id, caller);
+  if (!found) {
+    const auto known = co_await stored(std::move(id), caller);
+    co_return known ? Cancelled::kEndedBefore : Cancelled::kUnknown;
+  }
+  if (has_ended(found->record)) co_return Cancelled::kEndedBefore;
+  // One that waits is started to find that it is stopped, in its turn or now.
+  found->stop.cancel();
+  if (std::erase(queue_, found) > 0) {
+    ++running_;
+    tasks_.spawn(work(found));
+  }
+  co_return Cancelled::kNow;
+}
+
+Task<std::optional<std::string>> RequestService::stored_events(std::string id, Caller caller) {
+  std::optional<std::string> events;
+  const auto found = co_await stored(std::move(id), caller);
+  if (found) events = found->events;
+  co_return events;
+}
+
+Task<std::optional<RequestService::ArtifactFile>> RequestService::artifact(std::string id,
+                                                                           std::string name,
+                                                                           Caller caller) {
+  std::optional<ArtifactFile> result;
+  const auto clean = co_await record(id, caller);
+  if (!clean) co_return result;
+  const Json json = Json::parse(clean->text(), nullptr, false);
+  const Json list = json.value("artifacts", Json::array());
+  for (std::size_t i = 0; i < list.size(); ++i) {
+    if (list[i].value("name", "") != name) continue;
+    auto file = parts_.artifacts.read(id, i);
+    if (!file) break;
+    result = ArtifactFile{*std::move(file), name, list[i].value("media_type", ""),
+                          list[i].value("size", std::uint64_t{0})};
+    break;
+  }
+  co_return result;
+}
+
+Task<void> RequestService::tend(ledger::Ledger& ledger) {
+  for (;;) {
+    (void)co_await parts_.loop.sleep_until(sbx::async::after(kTendEvery));
+    const auto released = co_await ledger.release_dead_owners();
+    if (!released) {
+      sbx::log::warning("reservations of the dead could not be released",
+                        {{"error", to_string(released.error())}});
+      continue;
+    }
+    parts_.metrics.count_released(*released);
+  }
+}
+
+void RequestService::stop_all() {
+  for (const auto& [id, live] : live_) live->stop.cancel();
+}
+
+Task<sbx::async::Wake> RequestService::idle(sbx::async::Deadline deadline) {
+  while (running_ > 0 || !queue_.empty()) {
+    const sbx::async::Wake wake = co_await ended_.wait(deadline);
+    if (wake != sbx::async::Wake::kReady) co_return wake;
+  }
+  co_return sbx::async::Wake::kReady;
+}
+
+}  // namespace agentd::service

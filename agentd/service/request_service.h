@@ -1,0 +1,146 @@
+// RequestService: takes requests, works on a bounded number of them at once, remembers them.
+//
+// On the loop; slow work (SQLite, files, redaction of artifacts) goes to the store's pool. Whatever
+// it gives out is clean.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "agentd/history/artifact_files.h"
+#include "agentd/history/history.h"
+#include "agentd/ledger/book.h"
+#include "agentd/loop/services.h"
+#include "agentd/redact/redactor.h"
+#include "agentd/service/live_request.h"
+#include "agentd/service/metrics.h"
+#include "http/async/loop.h"
+#include "http/async/task.h"
+#include "http/async/task_group.h"
+#include "http/async/work_pool.h"
+#include "http/problem.h"
+#include "runtime/base/unique_fd.h"
+
+namespace agentd::service {
+
+// Who asks. For others than the owner a request does not exist, but for root and whom agentd runs
+// as.
+struct Caller {
+  history::Owner uid{};
+  bool all = false;
+};
+
+// A request as it was submitted: the record without id and times.
+struct Submitted {
+  record::Record record{};
+  loop::Submission submission{};
+  std::size_t held_bytes = 0;
+};
+
+struct ServiceLimits {
+  std::size_t running = 8;
+  std::size_t queued = 64;
+  std::size_t held_bytes = 256U << 20;  // of attached files, of all requests together
+  std::int64_t history = 1000;
+  std::int64_t artifact_bytes = 1LL << 30;
+};
+
+class RequestService {
+ public:
+  struct Parts {
+    sbx::async::Loop& loop;
+    sbx::async::WorkPool& store_pool;  // of one thread
+    const loop::Services& loop_services;
+    ledger::Book& book;  // on the store's pool only
+    history::History& history;
+    const history::ArtifactFiles& artifacts;
+    const redact::Redactor& redactor;
+    Metrics& metrics;
+    ServiceLimits limits{};
+  };
+  // All are borrowed and outlive it.
+  explicit RequestService(Parts parts);
+
+  // At start, before serving; blocks. Ends what an earlier process left unfinished.
+  [[nodiscard]] sbx::Result<void> recover();
+
+  // The id, or why not: 429 `queue_full`, 503 `shutting_down`, 500 `not_stored`.
+  using SubmitOutcome = std::variant<std::string, sbx::http::Problem>;
+  [[nodiscard]] sbx::async::Task<SubmitOutcome> submit(Submitted submitted, Caller caller);
+
+  // nullopt: 404. Waits for the store where a request has just ended.
+  [[nodiscard]] sbx::async::Task<std::optional<redact::Clean>> record(std::string id,
+                                                                      Caller caller);
+  // {"requests": […], "next": …}
+  [[nodiscard]] sbx::async::Task<sbx::Result<redact::Clean>> list(std::string before, int limit,
+                                                                  Caller caller);
+  enum class Cancelled { kNow, kEndedBefore, kUnknown };
+  [[nodiscard]] sbx::async::Task<Cancelled> cancel(std::string id, Caller caller);
+
+  // For followers of events. Null: not in memory.
+  [[nodiscard]] std::shared_ptr<LiveRequest> live(const std::string& id,
+                                                  const Caller& caller) const;
+  // The events of one that is stored: [{id, event, data}].
+  [[nodiscard]] sbx::async::Task<std::optional<std::string>> stored_events(std::string id,
+                                                                           Caller caller);
+
+  struct ArtifactFile {
+    sbx::UniqueFd file;
+    std::string name;
+    std::string media_type;
+    std::uint64_t size = 0;
+  };
+  [[nodiscard]] sbx::async::Task<std::optional<ArtifactFile>> artifact(std::string id,
+                                                                       std::string name,
+                                                                       Caller caller);
+
+  // Releases reservations of dead processes, now and then. Until its task is destroyed.
+  [[nodiscard]] sbx::async::Task<void> tend(ledger::Ledger& ledger);
+
+  // From here on nothing is taken (503).
+  void close() { closed_ = true; }
+  [[nodiscard]] bool closed() const { return closed_; }
+  // Cancels whatever is left.
+  void stop_all();
+  // Until nothing is under way (kReady).
+  [[nodiscard]] sbx::async::Task<sbx::async::Wake> idle(sbx::async::Deadline deadline);
+
+  [[nodiscard]] std::size_t running() const { return running_; }
+  [[nodiscard]] std::size_t queued() const { return queue_.size(); }
+
+ private:
+  using Live = std::shared_ptr<LiveRequest>;
+
+  [[nodiscard]] std::optional<sbx::http::Problem> refusal(const Submitted& submitted);
+  void start_next();
+  [[nodiscard]] sbx::async::Task<void> work(Live live);
+  [[nodiscard]] sbx::async::Task<void> drive(LiveRequest& live);
+  [[nodiscard]] sbx::async::Task<void> seal(Live live);
+  void add_state_event(LiveRequest& live);
+  void add_event(LiveRequest& live, std::string_view kind);
+  [[nodiscard]] history::Entry entry_of(const LiveRequest& live) const;
+  [[nodiscard]] sbx::async::Task<sbx::Result<void>> save(history::Entry entry);
+  [[nodiscard]] sbx::async::Task<void> store_artifacts(LiveRequest& live);
+  [[nodiscard]] sbx::async::Task<void> prune();
+  [[nodiscard]] sbx::async::Task<std::optional<history::Stored>> stored(std::string id,
+                                                                        Caller caller);
+  [[nodiscard]] sbx::Result<void> end_unfinished(const std::string& id);
+
+  Parts parts_;
+  std::map<std::string, Live> live_;
+  std::deque<Live> queue_;
+  std::size_t running_ = 0;
+  std::size_t held_bytes_ = 0;
+  bool closed_ = false;
+  sbx::async::Event ended_;
+  sbx::async::TaskGroup tasks_;  // last: its tasks use the others
+};
+
+}  // namespace agentd::service
