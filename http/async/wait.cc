@@ -42,12 +42,4 @@ void Wait::wake(Wake reason) {
   loop_.queue(*this);
 }
 
-void Event::notify_one() {
-  if (!waits_.empty()) waits_.front().wake(Wake::kReady);
-}
-
-void Event::notify_all() {
-  while (!waits_.empty()) waits_.front().wake(Wake::kReady);
-}
-
 }  // namespace sbx::async

@@ -172,7 +172,7 @@ RunningServer::RunningServer(ServerSetup setup) {
 }
 
 RunningServer::~RunningServer() {
-  drain(std::chrono::milliseconds(0)).wait();
+  if (server_) drain(std::chrono::milliseconds(0)).wait();
   on_loop([this] {
     tasks_.reset();
     server_.reset();

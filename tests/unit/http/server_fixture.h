@@ -64,6 +64,10 @@ class RunningServer {
   [[nodiscard]] ServerCounters counters();
   // Waits until `holds` of the counters or of what was seen is true; false after a minute.
   [[nodiscard]] bool wait_until(const std::function<bool()>& holds);
+  // Destroys the server with whatever it does.
+  void destroy() {
+    on_loop([this] { server_.reset(); });
+  }
   // Starts to drain; the future is ready when the server has ended.
   std::future<void> drain(std::chrono::milliseconds patience);
 

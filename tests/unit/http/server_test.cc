@@ -187,6 +187,26 @@ TEST(Server, TellsOfEachExchange) {
   EXPECT_EQ(exchanges[2].status, 500);
 }
 
+TEST(Server, DestroyedItDropsConnectionsAndHandlersAsTheyStand) {
+  RunningServer server;
+  RawClient idle = server.connect();
+  ASSERT_EQ(idle.ask(http_request("GET", "/hello")).status, 200);
+  RawClient waiting = server.connect();
+  ASSERT_TRUE(waiting.send(http_request("GET", "/wait?begin=1")));
+  RawClient writing = server.connect();
+  ASSERT_TRUE(writing.send(http_request("GET", "/stream?pieces=1000&size=100000")));
+  RawClient sending = server.connect();
+  ASSERT_TRUE(sending.send("PUT /upload HTTP/1.1\r\nHost: a\r\nContent-Length: 1000\r\n\r\nx"));
+  ASSERT_TRUE(server.wait_until([&] { return server.seen.waiting == 1; }));
+  ASSERT_TRUE(server.wait_until([&] { return server.seen.uploaded == 1; }));
+  server.destroy();
+  for (RawClient* client : {&idle, &waiting, &writing, &sending}) {
+    EXPECT_TRUE(client->closed_by_peer());
+  }
+  EXPECT_EQ(server.seen.left, 0);
+  EXPECT_FALSE(server.connect().connected());
+}
+
 TEST(Drain, LetsRunningRequestsFinishAndClosesIdleConnections) {
   RunningServer server;
   RawClient idle = server.connect();
