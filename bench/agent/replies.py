@@ -25,7 +25,8 @@ import cases
 from envelope import FENCE, extract_program
 
 REPLIES = cases.ROOT / "bench/recordings/replies"
-PROMPT_TOKENS, FILE_TOKENS, REPAIR_TOKENS, BYTES_PER_TOKEN = 900, 250, 300, 4
+# What a prompt holds besides the request, a file's preview, and what comes back between two replies.
+PROMPT_TOKENS, FILE_TOKENS, REPAIR_TOKENS, TOOL_TOKENS, BYTES_PER_TOKEN = 900, 250, 300, 60, 4
 OBEYING_CALLS = 4
 HEAD = re.compile(r"\A---\n(.*?)^---\n", re.MULTILINE | re.DOTALL)
 
@@ -110,7 +111,7 @@ def recordings(group, case):
         usage = {"input_tokens": context, "output_tokens": output}
         lines.append({"prompt": prompt, "request_sha256": sha256, "label": case.id, "call": call, "reply": content,
                       "finish_reason": reply.finish_reason, "usage": usage})
-        context += output + REPAIR_TOKENS
+        context += output + (TOOL_TOKENS if tools else REPAIR_TOKENS)
     return lines
 
 
