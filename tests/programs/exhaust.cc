@@ -1,7 +1,7 @@
 // exhaust KIND [DIRECTORY [MOST]]: takes as many as the kernel gives of what is not memory, prints
-// "KIND N ERRNO" with how many there were and what stopped it, and ends. Kinds: files, symlinks,
-// directories (in DIRECTORY); descriptors, locked (KiB), sockets (one netlink), watches, timers,
-// cache (MiB of files below DIRECTORY, read).
+// "KIND N ERRNO" with how many there were and what stopped it, and ends. Kinds: files, symlinks and
+// directories (made in DIRECTORY); descriptors, locked (pages), netlink (sockets), watches (inotify
+// instances), timers; cache (MiB of the files below DIRECTORY, read).
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
