@@ -125,7 +125,9 @@ const std::vector<pollfd>& RunInFlight::interest() {
 
 Clock::time_point RunInFlight::next_deadline() const {
   if (phase_ == Phase::kSupervising) return supervision_->next_deadline();
-  if (phase_ == Phase::kCollecting) return collect_deadline_;
+  if (phase_ == Phase::kCollecting) {
+    return collection_->busy() ? Clock::time_point::min() : collect_deadline_;
+  }
   return phase_ == Phase::kReleasing ? next_removal_ : Clock::time_point::max();
 }
 
@@ -218,7 +220,7 @@ void RunInFlight::step_collection(const std::vector<pollfd>& ready) {
     return begin_save();
   }
   if (is_ready(ready, hooks_.cancel_fd)) return cancel();
-  if (!is_ready(ready, collection_->fd())) return;
+  if (!collection_->busy() && !is_ready(ready, collection_->fd())) return;
   const auto ended = collection_->step();
   if (!ended) fail_collection(ended.error());
   if (!ended || *ended) begin_save();
@@ -277,8 +279,8 @@ void RunInFlight::release() {
   record_.reset();
 }
 
-// What became of the workspace. That what a run left is lost is never a success; that the tree could
-// not be read into the run is the cause behind the step that failed inside.
+// What became of the workspace. That what a run left is lost is never a success; that the tree
+// could not be read into the run is the cause behind the step that failed inside.
 collect::SavedWorkspace RunInFlight::take_saved() {
   if (auto failure = hooks_.workspace->fill_failure(); failure && !ending_->exec_reached) {
     failure->stage = "workspace";

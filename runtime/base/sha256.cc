@@ -27,11 +27,29 @@ std::string to_hex(const std::array<unsigned char, SHA256_DIGEST_LENGTH>& digest
   return text;
 }
 
+SHA256_CTX* context_of(std::array<std::byte, 112>& state) {
+  return reinterpret_cast<SHA256_CTX*>(state.data());
+}
+
 }  // namespace
 
+Sha256::Sha256() {
+  static_assert(sizeof(SHA256_CTX) == sizeof state_ && alignof(SHA256_CTX) <= 8);
+  (void)SHA256_Init(context_of(state_));  // these three cannot fail
+}
+
+void Sha256::add(std::string_view bytes) {
+  (void)SHA256_Update(context_of(state_), bytes.data(), bytes.size());
+}
+
+std::string Sha256::finish() {
+  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
+  (void)SHA256_Final(digest.data(), context_of(state_));
+  return to_hex(digest);
+}
+
 Result<std::string> sha256_of_file(int fd, std::uint64_t size) {
-  SHA256_CTX context;
-  (void)SHA256_Init(&context);  // these three cannot fail
+  Sha256 hash;
   std::vector<char> buffer(static_cast<std::size_t>(std::min<std::uint64_t>(size + 1, kChunk)));
   std::uint64_t done = 0;
   for (;;) {
@@ -41,21 +59,16 @@ Result<std::string> sha256_of_file(int fd, std::uint64_t size) {
     if (got == 0) break;
     done += static_cast<std::uint64_t>(got);
     if (done > size) break;
-    (void)SHA256_Update(&context, buffer.data(), static_cast<std::size_t>(got));
+    hash.add({buffer.data(), static_cast<std::size_t>(got)});
   }
   if (done != size) return invalid("changed while it was collected");
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  (void)SHA256_Final(digest.data(), &context);
-  return to_hex(digest);
+  return hash.finish();
 }
 
 std::string sha256_of(std::string_view bytes) {
-  SHA256_CTX context;
-  (void)SHA256_Init(&context);
-  (void)SHA256_Update(&context, bytes.data(), bytes.size());
-  std::array<unsigned char, SHA256_DIGEST_LENGTH> digest{};
-  (void)SHA256_Final(digest.data(), &context);
-  return to_hex(digest);
+  Sha256 hash;
+  hash.add(bytes);
+  return hash.finish();
 }
 
 }  // namespace sbx

@@ -3,12 +3,15 @@
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <map>
+#include <optional>
+#include <utility>
 
 #include "runtime/base/sha256.h"
 #include "runtime/base/sys.h"
@@ -115,16 +118,27 @@ FileSink content_sink() {
   return read_content;
 }
 
+// A file on its way in.
+struct Taking {
+  CollectedFile file;
+  UniqueFd fd;
+  Sha256 hash{};
+  std::uint64_t done = 0;
+};
+
 struct Collection::State {
   UniqueFd socket;
   FileSink sink;
+  std::optional<Taking> taking;
   std::vector<CollectedFile> files;
   std::vector<RefusedEntry> refused;
   std::vector<std::string> limits_hit;
   std::string rest;  // the summary, kept apart so that sorting leaves it last
 
   [[nodiscard]] Result<bool> take(const wire::Message& message, std::vector<UniqueFd>& fds);
-  [[nodiscard]] Result<void> take_file(CollectedFile& file, int fd) const;
+  void go_on_taking();
+  [[nodiscard]] Result<void> hash_some(Taking& taken) const;
+  [[nodiscard]] Result<void> finish_file(Taking& taken) const;
   void note_limit(Reason reason);
   void finish();
   void flag_equal_names();
@@ -141,11 +155,8 @@ Result<bool> Collection::State::take(const wire::Message& message, std::vector<U
       file.path = render_path(message.path);
       file.size = record.size;
       file.media_type = media_type(message.path);
-      if (auto taken = take_file(file, fds.front().get()); !taken) {
-        refused.push_back({file.path, to_string(taken.error())});
-      } else {
-        files.push_back(std::move(file));
-      }
+      taking = Taking{std::move(file), std::move(fds.front())};
+      go_on_taking();
       return true;
     }
     case Kind::kRefused:
@@ -165,10 +176,40 @@ Result<bool> Collection::State::take(const wire::Message& message, std::vector<U
   return false;
 }
 
-Result<void> Collection::State::take_file(CollectedFile& file, int fd) const {
-  SBX_TRY(check_descriptor(fd, file.size));
-  SBX_ASSIGN(file.sha256, sha256_of_file(fd, file.size));
-  if (sink) SBX_TRY(sink(file, fd));
+void Collection::State::go_on_taking() {
+  const auto hashed = hash_some(*taking);
+  if (hashed && taking->done < taking->file.size) return;
+  Taking taken = *std::exchange(taking, std::nullopt);
+  const auto finished = hashed ? finish_file(taken) : hashed;
+  if (finished) {
+    files.push_back(std::move(taken.file));
+  } else {
+    refused.push_back({taken.file.path, to_string(finished.error())});
+  }
+}
+
+Result<void> Collection::State::hash_some(Taking& taken) const {
+  SBX_TRY(check_descriptor(taken.fd.get(), taken.file.size));
+  std::array<char, 64 * 1024> buffer;
+  const std::uint64_t end = std::min(taken.file.size, taken.done + kHashedPerStep);
+  while (taken.done < end) {
+    const auto wanted =
+        static_cast<std::size_t>(std::min<std::uint64_t>(buffer.size(), end - taken.done));
+    const ssize_t got =
+        ::pread(taken.fd.get(), buffer.data(), wanted, static_cast<off_t>(taken.done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return sys_error("pread");
+    if (got == 0) return invalid("changed while it was collected");
+    taken.hash.add({buffer.data(), static_cast<std::size_t>(got)});
+    taken.done += static_cast<std::uint64_t>(got);
+  }
+  return {};
+}
+
+Result<void> Collection::State::finish_file(Taking& taken) const {
+  SBX_TRY(check_descriptor(taken.fd.get(), taken.file.size));
+  taken.file.sha256 = taken.hash.finish();
+  if (sink) SBX_TRY(sink(taken.file, taken.fd.get()));
   return {};
 }
 
@@ -213,7 +254,15 @@ int Collection::fd() const {
   return state_->socket.get();
 }
 
+bool Collection::busy() const {
+  return state_->taking.has_value();
+}
+
 Result<bool> Collection::step() {
+  if (busy()) {
+    state_->go_on_taking();
+    return false;
+  }
   std::array<std::uint8_t, wire::kMaxPacket> buffer;
   const auto fail = [this](Error error) -> Result<bool> {
     state_->finish();

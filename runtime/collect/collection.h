@@ -33,6 +33,7 @@ inline constexpr std::uint64_t kEntriesBase = 4096;
 inline constexpr std::uint64_t kMaxNamesRead = 131072;    // names read from directories
 inline constexpr std::uint32_t kMaxRefusalsListed = 128;  // refused entries named one by one
 inline constexpr std::chrono::seconds kMaxWalkTime{5};  // CPU time, so a slow reader costs nothing
+inline constexpr std::uint64_t kHashedPerStep = 1 << 20;  // a millisecond or two of a shared thread
 
 // Walks below `directory_fd` (O_PATH will do): level by level, names of a directory in byte order,
 // so that files near the top come first where a limit cuts. Sends, and blocks while the reader is
@@ -64,10 +65,12 @@ class Collection {
 
   // Poll for POLLIN.
   [[nodiscard]] int fd() const;
-  // Takes what is there without blocking on the socket, at most one accepted file (hashing it and
-  // handing it to the sink blocks for the reading). True when the walk has ended. An error means
-  // that the walker died or broke the protocol: what came before is kept. Do not call it again
-  // then.
+  // In the middle of a large file: call step() again, without waiting for fd().
+  [[nodiscard]] bool busy() const;
+  // Takes what is there without blocking on the socket, at most one accepted file, and hashes at
+  // most kHashedPerStep bytes of it (the sink blocks for what it reads). True when the walk has
+  // ended. An error means that the walker died or broke the protocol: what came before is kept. Do
+  // not call it again then.
   [[nodiscard]] Result<bool> step();
 
   // Complete, and sorted by the names' bytes, once step() has returned true or an error.

@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <memory>
 #include <set>
 
+#include "http/async/event.h"
 #include "http/async/fd_watch.h"
 #include "runtime/base/unique_fd.h"
 
@@ -69,6 +71,14 @@ class Interest {
   std::set<int> watched_;
 };
 
+// Until the loop's next turn.
+async::Task<void> let_others_run(async::Loop& loop) {
+  // The second owner is what is posted, which may outlive this coroutine.
+  auto turn = std::make_shared<async::Event>(loop);
+  loop.post([turn] { turn->notify_all(); });
+  (void)co_await turn->wait();
+}
+
 }  // namespace
 
 async::Task<Result<void>> drive(async::Loop& loop, Run& run,
@@ -81,6 +91,8 @@ async::Task<Result<void>> drive(async::Loop& loop, Run& run,
   while (!run.done()) {
     std::vector<pollfd> wanted = run.interest();
     if (auto updated = interest->update(wanted); !updated) co_return std::move(updated).error();
+    // A deadline that has passed: the run has more to do at once. The others first.
+    if (run.next_deadline() <= std::chrono::steady_clock::now()) co_await let_others_run(loop);
     const async::Wake wake = co_await watch->readable(run.next_deadline(), listening);
     if (wake == async::Wake::kCancelled) {
       run.cancel();

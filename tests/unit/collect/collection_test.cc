@@ -1,9 +1,11 @@
 // The supervisor's half against packets that a walker should not send, and its sinks.
 #include <gmock/gmock.h>
+#include <sys/mman.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/base/sha256.h"
 #include "runtime/collect/wire.h"
 #include "tests/unit/collect/tree.h"
 
@@ -123,6 +125,41 @@ TEST_F(CollectionTest, EveryReasonHasASentence) {
   }
   send({.kind = Kind::kEnd}, "");
   for (const RefusedEntry& entry : finish().refused) EXPECT_NE(entry.reason, "not collected");
+}
+
+TEST_F(CollectionTest, ALargeFileIsTakenInSeveralSteps) {
+  const std::string content(3 * kHashedPerStep + 1, 'x');
+  const UniqueFd large(::memfd_create("large", MFD_CLOEXEC));
+  ASSERT_TRUE(sys::write_all(large.get(), content));
+  send({.kind = Kind::kFile, .size = content.size()}, "large", large.get());
+  send({.kind = Kind::kEnd}, "");
+  Collection collection(std::move(reader_), content_sink());
+  int steps = 0;
+  for (bool over = false; !over && steps < 100; ++steps) {
+    const auto done = collection.step();
+    ASSERT_TRUE(done);
+    over = *done;
+    EXPECT_EQ(collection.busy(), steps < 3) << steps;
+  }
+  EXPECT_EQ(steps, 5) << "four for the file, one for the end";
+  ASSERT_EQ(collection.files().size(), 1U);
+  EXPECT_EQ(collection.files()[0].sha256, sha256_of(content));
+  EXPECT_EQ(collection.files()[0].content, content);
+}
+
+TEST_F(CollectionTest, AFileThatShrinksWhileItIsTakenIsRefused) {
+  const std::string content(3 * kHashedPerStep, 'x');
+  const UniqueFd large(::memfd_create("large", MFD_CLOEXEC));
+  ASSERT_TRUE(sys::write_all(large.get(), content));
+  send({.kind = Kind::kFile, .size = content.size()}, "large", large.get());
+  Collection collection(std::move(reader_), content_sink());
+  ASSERT_TRUE(collection.step());
+  ASSERT_TRUE(collection.busy());
+  ASSERT_EQ(::ftruncate(large.get(), 10), 0);
+  ASSERT_TRUE(collection.step());
+  EXPECT_FALSE(collection.busy());
+  EXPECT_TRUE(collection.files().empty());
+  ASSERT_EQ(collection.refused().size(), 1U);
 }
 
 TEST_F(CollectionTest, StepDoesNotBlockWhenNothingIsThere) {

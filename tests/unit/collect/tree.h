@@ -115,7 +115,7 @@ inline Walk receive(UniqueFd socket, FileSink sink) {
   Collection collection(std::move(socket), std::move(sink));
   for (;;) {
     pollfd wait{collection.fd(), POLLIN, 0};
-    if (::poll(&wait, 1, 60'000) != 1) {
+    if (!collection.busy() && ::poll(&wait, 1, 60'000) != 1) {
       ADD_FAILURE() << "the walker is stuck";
       break;
     }

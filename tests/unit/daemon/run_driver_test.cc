@@ -4,6 +4,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "http/async/event.h"
 #include "http/async/task_group.h"
 #include "runtime/base/sys.h"
 
@@ -105,6 +106,42 @@ TEST(Drive, KeepsTheDeadline) {
   loop.run();
   EXPECT_TRUE(run.timed_out_);
   EXPECT_LE(run.steps_, 3) << "it waits, and does not spin";
+}
+
+// A run that has something to do at once, a hundred times over.
+class BusyRun final : public Run {
+ public:
+  const std::vector<pollfd>& interest() override { return interest_; }
+  Clock::time_point next_deadline() const override { return Clock::time_point::min(); }
+  void step(const std::vector<pollfd>&) override { ++steps_; }
+  bool done() const override { return steps_ == 100; }
+  void cancel() override {}
+  collect::Outcome take_outcome() override { return {}; }
+  const std::string& id() const override { return id_; }
+
+  std::vector<pollfd> interest_;
+  std::string id_;
+  int steps_ = 0;
+};
+
+async::Task<void> count_turns(async::Loop& loop, const BusyRun& run, int& turns) {
+  async::Event never(loop);
+  while (!run.done()) {
+    ++turns;
+    (void)co_await never.wait(async::after(std::chrono::microseconds(1)));
+  }
+}
+
+TEST(Drive, ABusyRunLetsOthersHaveTheirTurn) {
+  async::Loop loop;
+  async::Cancellation cancel;
+  BusyRun run;
+  int turns = 0;
+  async::TaskGroup group(loop);
+  group.spawn(drive_and_stop(loop, run, cancel));
+  group.spawn(count_turns(loop, run, turns));
+  loop.run();
+  EXPECT_GT(turns, 20);
 }
 
 TEST(Drive, ACancelledRunIsDrivenToItsEnd) {
