@@ -98,8 +98,8 @@ one cancels them at once.
 
   curl --unix-socket PATH http://sbx/v1/run -d '{"language":"python","code":"print(6*7)"}'
 
-    Exit codes : 0 after SIGTERM;
-1 the sandbox or the host failed, or the audit file is not intact; 2 wrong use, or a mistake in a configuration file.
+Exit codes: 0 after SIGTERM; 1 the sandbox or the host failed, or the audit file is not intact;
+2 wrong use, or a mistake in a configuration file.
 )help";
 }
 
