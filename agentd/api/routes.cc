@@ -62,14 +62,8 @@ Response stream_head() {
 
 }  // namespace
 
-void Routes::add_to(sbx::http::Router& router) {
-  struct Row {
-    Method method;
-    const char* path;
-    Action action;
-    BodyMode body = BodyMode::kNone;
-  };
-  const Row kRows[] = {
+const std::vector<Routes::Row>& Routes::rows() {
+  static const std::vector<Row> kRows = {
       {Method::kPost, "/v1/requests", &Routes::submit, BodyMode::kWhole},
       {Method::kPost, "/v1/agent", &Routes::submit_task, BodyMode::kWhole},
       {Method::kGet, "/v1/requests", &Routes::list},
@@ -82,9 +76,19 @@ void Routes::add_to(sbx::http::Router& router) {
       {Method::kGet, "/metrics", &Routes::get_metrics},
       {Method::kGet, "/v1/openapi.json", &Routes::openapi},
   };
-  for (const Row& row : kRows) {
+  return kRows;
+}
+
+std::vector<std::pair<Method, std::string_view>> Routes::all() {
+  std::vector<std::pair<Method, std::string_view>> list;
+  for (const Row& row : rows()) list.emplace_back(row.method, row.path);
+  return list;
+}
+
+void Routes::add_to(sbx::http::Router& router) {
+  for (const Row& row : rows()) {
     router.add({.method = row.method,
-                .path = row.path,
+                .path = std::string(row.path),
                 .handler = [this, action = row.action](
                                Request& request,
                                Responder& responder) { return answer(request, responder, action); },

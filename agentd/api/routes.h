@@ -37,12 +37,22 @@ class Routes {
   explicit Routes(Parts parts) : parts_(std::move(parts)) {}
 
   void add_to(sbx::http::Router& router);
+  // Method and template of each, for the test that compares them with the OpenAPI document.
+  [[nodiscard]] static std::vector<std::pair<sbx::http::Method, std::string_view>> all();
 
  private:
   using Request = sbx::http::Request;
   using Responder = sbx::http::Responder;
   using Task = sbx::async::Task<void>;
   using Action = Task (Routes::*)(Request&, Responder&, service::Caller);
+
+  struct Row {
+    sbx::http::Method method;
+    std::string_view path;
+    Action action;
+    sbx::http::BodyMode body = sbx::http::BodyMode::kNone;
+  };
+  [[nodiscard]] static const std::vector<Row>& rows();
 
   // Who asks, then the action.
   Task answer(Request& request, Responder& responder, Action action);

@@ -1,0 +1,166 @@
+#include "agentd/config/config.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include "agentd/config/places.h"
+#include "agentd/daemon/arguments.h"
+#include "tests/support/process.h"
+
+namespace agentd::config {
+namespace {
+
+std::string error_of(const std::string& text) {
+  const auto config = parse_config(text, "f");
+  return config ? "none" : to_string(config.error());
+}
+
+TEST(Config, TheTemplateParsesToTheDefaultsAndHasEveryKey) {
+  const auto parsed = parse_config(config_template(), "template");
+  ASSERT_TRUE(parsed) << to_string(parsed.error());
+  EXPECT_EQ(*parsed, AgentConfig{});
+  // Each key of the template, set to a wrong kind, is known to the parser.
+  std::string group;
+  std::size_t keys = 0;
+  std::istringstream lines(config_template());
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with('[')) group = line + "\n";
+    if (line.empty() || line.starts_with('#') || line.starts_with('[')) continue;
+    const std::string key = line.substr(0, line.find(' '));
+    const std::string error = error_of(group + key + " = 1979-05-27");
+    EXPECT_NE(error.find("must be"), std::string::npos) << key << ": " << error;
+    ++keys;
+  }
+  EXPECT_EQ(keys, 35U);
+}
+
+TEST(Config, ReadsValuesOfEveryKind) {
+  const auto config = parse_config(
+      "max_running = 3\nallow_uids = [0, 1000]\n[provider]\nkind = \"replay\"\nprice_in = 1\n"
+      "price_out = 0.6\nstream = false\nrecordings = [\"/a\", \"/b\"]\n[budget]\ncost_usd = "
+      "0.006\n",
+      "f");
+  ASSERT_TRUE(config) << to_string(config.error());
+  EXPECT_EQ(config->max_running, 3U);
+  EXPECT_EQ(config->allow_uids, (std::vector<std::uint32_t>{0, 1000}));
+  EXPECT_EQ(config->price_in, 1);
+  EXPECT_FALSE(config->stream);
+  EXPECT_EQ(config->recordings.size(), 2U);
+  EXPECT_EQ(config->cost_usd, 0.006);
+}
+
+TEST(Config, MistakesAreNamedWithFileLineAndKey) {
+  EXPECT_EQ(error_of("a = 1\nmax_runing = 1"), "f:1: key 'a': unknown key");
+  EXPECT_NE(
+      error_of("\nmax_running = 0").find("f:2: key 'max_running': 0 is out of range: 1 to 1000"),
+      std::string::npos);
+  EXPECT_NE(error_of("max_running = \"3\"").find("must be an integer"), std::string::npos);
+  EXPECT_NE(error_of("max_running = 2.5").find("must be an integer"), std::string::npos);
+  EXPECT_NE(error_of("[budget]\ncost_usd = nan").find("out of range"), std::string::npos);
+  EXPECT_NE(error_of("[budget]\nattempts = -1").find("out of range"), std::string::npos);
+  EXPECT_NE(error_of("log_level = \"loud\"").find("one of debug, info"), std::string::npos);
+  EXPECT_NE(error_of("provider = 3").find("must be a table"), std::string::npos);
+  EXPECT_NE(error_of("socket = \"relative\"").find("absolute path"), std::string::npos);
+  EXPECT_NE(error_of("socket = \"/a\\nb\"").find("one line"), std::string::npos);
+  EXPECT_NE(error_of("allow_uids = [4294967295]").find("out of range"), std::string::npos);
+}
+
+TEST(Config, AProviderThatCannotWorkIsRefused) {
+  EXPECT_NE(error_of("[provider]\nkind = \"openai\"").find("base_url and model"),
+            std::string::npos);
+  const std::string live = "[provider]\nkind = \"openai\"\nmodel = \"m\"\nbase_url = ";
+  EXPECT_NE(error_of(live + "\"ftp://x\"").find("https://"), std::string::npos);
+  EXPECT_EQ(error_of(live + "\"http://10.0.0.1/v1\""), "none") << "without a key";
+  EXPECT_NE(error_of(live + "\"http://10.0.0.1/v1\"\napi_key_env = \"K\"").find("unencrypted"),
+            std::string::npos);
+  EXPECT_EQ(error_of(live + "\"http://127.0.0.1:1/v1\"\napi_key_env = \"K\""), "none");
+  EXPECT_EQ(error_of(live + "\"https://x/v1\"\napi_key_env = \"K\""), "none");
+  EXPECT_NE(error_of(live + "\"https://x/v1\"\napi_key_env = \"K\"\napi_key_file = \"/k\"")
+                .find("at most one"),
+            std::string::npos);
+}
+
+TEST(LoopbackUrls, AreTheseAlone) {
+  for (const char* url :
+       {"http://localhost/v1", "http://127.0.0.1:11434/v1", "http://[::1]:1/", "http://[::1]"}) {
+    EXPECT_TRUE(is_loopback_url(url)) << url;
+  }
+  for (const char* url :
+       {"https://localhost/", "http://localhost.example.com/", "http://127.0.0.1.example.com/",
+        "http://127.0.0.1@example.com/", "http://[::1]x/", "http://10.0.0.1/", "http://"}) {
+    EXPECT_FALSE(is_loopback_url(url)) << url;
+  }
+}
+
+TEST(Places, ComeFromTheConfigurationThenTheEnvironment) {
+  for (const char* name : {"XDG_STATE_HOME", "XDG_RUNTIME_DIR", "HOME", "STATE_DIRECTORY",
+                           "RUNTIME_DIRECTORY", "SBX_SOCKET"}) {
+    ASSERT_EQ(::unsetenv(name), 0);
+  }
+  EXPECT_FALSE(choose_places({}, false));
+  ASSERT_EQ(::setenv("HOME", "/home/x", 1), 0);
+  ASSERT_EQ(::setenv("XDG_RUNTIME_DIR", "/run/user/1", 1), 0);
+  EXPECT_EQ(choose_places({}, false)->state_dir, "/home/x/.local/state/agentd");
+  EXPECT_EQ(choose_places({}, false)->socket, "/run/user/1/sbx/agentd.sock");
+  EXPECT_EQ(choose_places({}, true)->socket, "/run/agentd/agentd.sock");
+  ASSERT_EQ(::setenv("STATE_DIRECTORY", "/s:/t", 1), 0);
+  EXPECT_EQ(choose_places({}, true)->state_dir, "/s");
+  ASSERT_EQ(::setenv("SBX_SOCKET", "/x/sbxd.sock", 1), 0);
+  EXPECT_EQ(choose_places({}, false)->sbxd_socket, "/x/sbxd.sock");
+  AgentConfig given;
+  given.socket = "/a";
+  given.sbxd_socket = "/b";
+  given.state_dir = "/c";
+  const auto places = choose_places(given, false);
+  EXPECT_EQ(places->socket + places->sbxd_socket + places->state_dir, "/a/b/c");
+  ASSERT_EQ(::unsetenv("STATE_DIRECTORY"), 0);
+  ASSERT_EQ(::unsetenv("SBX_SOCKET"), 0);
+}
+
+TEST(Places, TheStateDirectoryIsOursAloneAndNobodyElses) {
+  sbx::test::TemporaryDirectory directory;
+  const Places places{directory.path() + "/run/a.sock", "/s", directory.path() + "/deep/state"};
+  ASSERT_TRUE(make_places(places));
+  struct stat info{};
+  ASSERT_EQ(::stat(places.state_dir.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777U, 0700U);
+  if (::geteuid() == 0) {
+    ASSERT_EQ(::chown(places.state_dir.c_str(), 1234, 1234), 0);
+    EXPECT_FALSE(make_places(places));
+  }
+}
+
+}  // namespace
+}  // namespace agentd::config
+
+namespace agentd::daemon {
+namespace {
+
+TEST(AgentdArguments, AreTakenApart) {
+  const auto arguments = parse_arguments(
+      {"record", "--out", "f.jsonl", "--socket=/a", "--sbxd-socket", "/b", "--state-dir", "/c"});
+  ASSERT_TRUE(arguments) << to_string(arguments.error());
+  EXPECT_EQ(arguments->verb, Verb::kRecord);
+  EXPECT_EQ(arguments->out + arguments->socket + arguments->sbxd_socket + arguments->state_dir,
+            "f.jsonl/a/b/c");
+  EXPECT_EQ(parse_arguments({"--check-config"})->verb, Verb::kCheckConfig);
+  EXPECT_EQ(parse_arguments({})->verb, Verb::kServe);
+}
+
+TEST(AgentdArguments, MistakesAreNamed) {
+  for (const auto& words :
+       std::vector<std::vector<std::string>>{{"--sock", "/a"},
+                                             {"--socket"},
+                                             {"--socket", "relative"},
+                                             {"serve"},
+                                             {"record"},
+                                             {"--out", "f"},
+                                             {"record", "again", "--out", "f"}}) {
+    const auto arguments = parse_arguments(words);
+    ASSERT_FALSE(arguments) << words.front();
+    EXPECT_EQ(arguments.error().code, sbx::ErrorCode::kInvalid);
+  }
+}
+
+}  // namespace
+}  // namespace agentd::daemon

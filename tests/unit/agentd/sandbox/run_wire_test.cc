@@ -1,0 +1,87 @@
+#include "agentd/sandbox/run_wire.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+namespace agentd::sandbox {
+namespace {
+
+using Kind = SandboxFailure::Kind;
+
+// A result as contract.md has it.
+nlohmann::json result() {
+  return nlohmann::json::parse(R"({
+    "id":"ab","status":"exit","ok":false,"exit_code":1,"signal":null,"timed_out":false,
+    "duration_seconds":1.5,"stdout":"o","stdout_dropped":2,"stderr":"e","stderr_dropped":0,
+    "files":[{"path":"a","size":1,"sha256":"s","media_type":"text/plain","content_base64":"eA=="}],
+    "refused":[{"path":"l","reason":"a link"}],"denials":[],"limits_hit":["memory"],"error":null,
+    "usage":{},"limits":{},"notes":[{"code":"memory","text":"t","source":"kernel"}],"layers":[],
+    "start":"cold","image":{"name":"default","digest":"d"},"profile":"default",
+    "language":"python","timings":{}})");
+}
+
+TEST(RunWire, ARequestHasWhatTheSandboxTakes) {
+  const auto body = nlohmann::json::parse(run_body({.language = "python",
+                                                    .code = "print('\xff')",
+                                                    .files = {{"a.csv", "eA=="}},
+                                                    .wall = std::chrono::milliseconds(2500)}));
+  EXPECT_EQ(body["language"], "python");
+  EXPECT_EQ(body["limits"]["wall_seconds"], 2.5);
+  EXPECT_EQ(body["files"][0]["content_base64"], "eA==");
+  EXPECT_EQ(body["collect"], "content");
+  EXPECT_EQ(body.size(), 5U);
+}
+
+TEST(RunWire, AResultIsRead) {
+  const RunOutcome outcome = parse_run(result().dump());
+  ASSERT_TRUE(std::holds_alternative<RunResult>(outcome))
+      << std::get<SandboxFailure>(outcome).detail;
+  const auto& run = std::get<RunResult>(outcome);
+  EXPECT_EQ(run.status, "exit");
+  EXPECT_EQ(run.exit_code, 1);
+  EXPECT_EQ(run.signal, std::nullopt);
+  EXPECT_EQ(run.out_dropped, 2U);
+  EXPECT_EQ(run.files.at(0).content, "x");
+  EXPECT_EQ(run.refused.at(0).reason, "a link");
+  EXPECT_EQ(run.limits_hit, std::vector<std::string>{"memory"});
+  EXPECT_EQ(run.notes.at(0).source, "kernel");
+}
+
+TEST(RunWire, TheSandboxsOwnFailureIsNoResult) {
+  auto json = result();
+  json["status"] = "sandbox_error";
+  json["error"] = {
+      {"code", "host"}, {"step", "mount"}, {"errno", 1}, {"detail", "no"}, {"fix", "f"}};
+  const auto failed = parse_run(json.dump());
+  EXPECT_EQ(std::get<SandboxFailure>(failed).kind, Kind::kFailed);
+  EXPECT_EQ(std::get<SandboxFailure>(failed).fix, "f");
+  json["status"] = "cancelled";
+  EXPECT_EQ(std::get<SandboxFailure>(parse_run(json.dump())).kind, Kind::kFailed);
+}
+
+TEST(RunWire, WhatIsNoResultIsLost) {
+  for (const std::string text : {"", "{}", "[]", "null", "{\"status\":\"ok\"}", "\xff"}) {
+    EXPECT_EQ(std::get<SandboxFailure>(parse_run(text)).kind, Kind::kLost) << text;
+  }
+  auto json = result();
+  json["files"] = 7;
+  EXPECT_EQ(std::get<SandboxFailure>(parse_run(json.dump())).kind, Kind::kLost);
+}
+
+TEST(RunWire, ProblemsSayWhetherToWait) {
+  const SandboxFailure busy = parse_problem(429, R"({"detail":"full","fix":"wait"})");
+  EXPECT_EQ(busy.kind, Kind::kBusy);
+  EXPECT_EQ(busy.fix, "wait");
+  EXPECT_EQ(parse_problem(503, "").kind, Kind::kBusy);
+  const SandboxFailure refused = parse_problem(422, R"({"detail":"no","field":"limits.memory"})");
+  EXPECT_EQ(refused.kind, Kind::kRefused);
+  EXPECT_NE(refused.detail.find("limits.memory"), std::string::npos);
+}
+
+TEST(SandboxInfos, WhatIsNoneIsAnError) {
+  for (const char* text : {"", "{}", "[]", R"({"version":"1"})"}) EXPECT_FALSE(parse_info(text));
+}
+
+}  // namespace
+}  // namespace agentd::sandbox

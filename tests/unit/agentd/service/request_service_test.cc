@@ -1,0 +1,339 @@
+// Requests through the service: bounds, owners, cancelling, what is left after a death.
+#include "agentd/service/request_service.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/agent/support/fakes.h"
+#include "tests/unit/http/on_loop.h"
+
+namespace agentd::service {
+namespace {
+
+using providers::CompletionRequest;
+using providers::CompletionResult;
+using sbx::async::Task;
+using sbx::http::Problem;
+using Json = nlohmann::json;
+
+constexpr Caller kSeven{.uid = 7};
+constexpr Caller kEight{.uid = 8};
+constexpr Caller kRoot{.uid = 0, .all = true};
+
+// A provider whose calls wait until they are let through, or cancelled.
+class GatedProvider final : public providers::Provider {
+ public:
+  explicit GatedProvider(sbx::async::Loop& loop) : changed_(loop) {}
+  [[nodiscard]] const providers::ProviderInfo& info() const override { return info_; }
+  [[nodiscard]] Task<CompletionResult> complete(
+      CompletionRequest /*request*/, const sbx::async::Cancellation* cancellation) override {
+    ++waiting;
+    changed_.notify_all();
+    while (!open_) {
+      const auto wake = co_await changed_.wait(sbx::async::kNoDeadline, cancellation);
+      if (wake != sbx::async::Wake::kCancelled) continue;
+      --waiting;
+      co_return providers::ProviderError{.trouble = providers::Trouble::kCancelled};
+    }
+    --waiting;
+    co_return test::reply_with("print(1)");
+  }
+  void open() {
+    open_ = true;
+    changed_.notify_all();
+  }
+  [[nodiscard]] Task<void> until_waiting(int number) {
+    while (waiting < number) (void)co_await changed_.wait();
+  }
+  int waiting = 0;
+
+ private:
+  providers::ProviderInfo info_{.kind = "fake", .model = "m"};
+  bool open_ = false;
+  sbx::async::Event changed_;
+};
+
+class RequestServiceTest : public ::testing::Test {
+ public:  // for the coroutines that are the tests
+  RequestServiceTest() {
+    sandbox_.info_ = test::shipped_info();
+    composer_ = *prompts::Composer::make({});
+    reset({});
+  }
+
+  history::History open_history() {
+    auto database = store::Database::open({.path = ledger_.directory.path() + "/agentd.db"});
+    return *history::History::open(*std::move(database));
+  }
+
+  void reset(ServiceLimits limits) {
+    service_.reset();
+    services_.emplace(loop::Services{.provider = provider_,
+                                     .sandbox = sandbox_,
+                                     .ledger = ledger_.ledger,
+                                     .composer = *composer_});
+    service_.emplace(RequestService::Parts{.loop = loop_,
+                                           .store_pool = ledger_.pool,
+                                           .loop_services = *services_,
+                                           .book = ledger_.book,
+                                           .history = history_,
+                                           .artifacts = artifacts_,
+                                           .redactor = redactor_,
+                                           .metrics = metrics_,
+                                           .limits = limits});
+  }
+
+  static Submitted request(std::size_t held = 0) {
+    Submitted submitted;
+    submitted.record.text = "do it";
+    submitted.record.language = "python";
+    submitted.held_bytes = held;
+    return submitted;
+  }
+
+  // The id, or the problem's code.
+  Task<std::string> submit(Caller caller = kSeven, std::size_t held = 0) {
+    Submitted submitted = request(held);
+    auto outcome = co_await service_->submit(std::move(submitted), caller);
+    if (auto* problem = std::get_if<Problem>(&outcome)) co_return problem->code;
+    co_return std::get<std::string>(outcome);
+  }
+
+  Task<std::string> state_of(std::string id, Caller caller = kSeven) {
+    const auto record = co_await service_->record(std::move(id), caller);
+    std::string state = "unknown";
+    if (record) state = Json::parse(record->text())["state"];
+    co_return state;
+  }
+
+  void run(Task<void> test) { sbx::async::test::run_on(loop_, std::move(test)); }
+
+  sbx::async::Loop loop_;
+  test::TestLedger ledger_{loop_};
+  GatedProvider provider_{loop_};
+  test::FakeSandbox sandbox_{[this](const sandbox::RunRequest&) { return answer_; }};
+  sandbox::RunOutcome answer_ = test::ok_run(R"({"type":"text","data":"hi"})");
+  std::optional<prompts::Composer> composer_;
+  redact::Redactor redactor_{{redact::Secret("a-secret-of-agentd")}};
+  Metrics metrics_;
+  history::History history_ = open_history();
+  history::ArtifactFiles artifacts_ = *history::ArtifactFiles::open(ledger_.directory.path());
+  std::optional<loop::Services> services_;
+  std::optional<RequestService> service_;
+};
+
+TEST_F(RequestServiceTest, ARequestIsWorkedOnAndRemembered) {
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      t.provider_.open();
+      const std::string id = co_await t.submit();
+      EXPECT_TRUE(id.starts_with("rq_")) << id;
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      std::string state = co_await t.state_of(id);
+      EXPECT_EQ(state, "succeeded");
+      EXPECT_EQ(t.service_->live(id, kSeven), nullptr) << "it is in the history now";
+      state = co_await t.state_of(id, kEight);
+      EXPECT_EQ(state, "unknown") << "somebody else's";
+      state = co_await t.state_of(id, kRoot);
+      EXPECT_EQ(state, "succeeded");
+      const auto events = co_await t.service_->stored_events(id, kSeven);
+      const Json list = Json::parse(*events);
+      EXPECT_EQ(list.back()["event"], "end");
+      for (std::size_t i = 0; i < list.size(); ++i) EXPECT_EQ(list[i]["id"], i + 1);
+      EXPECT_EQ(list.size(), 5U);
+    }
+  };
+  run(Body::run(*this));
+}
+
+TEST_F(RequestServiceTest, RunningAndWaitingHaveBounds) {
+  reset({.running = 2, .queued = 1});
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      std::vector<std::string> ids;
+      for (int i = 0; i < 3; ++i) {
+        std::string id = co_await t.submit();
+        ids.push_back(std::move(id));
+      }
+      co_await t.provider_.until_waiting(2);
+      EXPECT_EQ(t.service_->running(), 2U);
+      EXPECT_EQ(t.service_->queued(), 1U);
+      const std::string refused = co_await t.submit();
+      EXPECT_EQ(refused, "queue_full");
+      std::string state = co_await t.state_of(ids[2]);
+      EXPECT_EQ(state, "queued");
+      t.provider_.open();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      for (const std::string& id : ids) {
+        state = co_await t.state_of(id);
+        EXPECT_EQ(state, "succeeded");
+      }
+    }
+  };
+  run(Body::run(*this));
+}
+
+TEST_F(RequestServiceTest, TheFilesThatWaitHaveABoundTogether) {
+  reset({.held_bytes = 100});
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      const std::string first = co_await t.submit(kSeven, 100);
+      EXPECT_TRUE(first.starts_with("rq_"));
+      const std::string second = co_await t.submit(kSeven, 1);
+      EXPECT_EQ(second, "queue_full");
+      t.provider_.open();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      const std::string third = co_await t.submit(kSeven, 100);
+      EXPECT_TRUE(third.starts_with("rq_")) << "given back at the end";
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+    }
+  };
+  run(Body::run(*this));
+}
+
+TEST_F(RequestServiceTest, CancellingEndsWhatRunsAndWhatWaits) {
+  reset({.running = 1, .queued = 5});
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      const std::string running = co_await t.submit();
+      const std::string waiting = co_await t.submit();
+      co_await t.provider_.until_waiting(1);
+      auto done = co_await t.service_->cancel(waiting, kEight);
+      EXPECT_EQ(done, RequestService::Cancelled::kUnknown) << "not his";
+      done = co_await t.service_->cancel(waiting, kSeven);
+      EXPECT_EQ(done, RequestService::Cancelled::kNow);
+      done = co_await t.service_->cancel(running, kSeven);
+      EXPECT_EQ(done, RequestService::Cancelled::kNow);
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      for (const std::string& id : {running, waiting}) {
+        const std::string state = co_await t.state_of(id);
+        EXPECT_EQ(state, "cancelled");
+        EXPECT_EQ(t.ledger_.book.balance("request/" + id + "/tokens")->reserved, 0);
+      }
+      done = co_await t.service_->cancel(running, kSeven);
+      EXPECT_EQ(done, RequestService::Cancelled::kEndedBefore);
+      done = co_await t.service_->cancel("rq_none", kSeven);
+      EXPECT_EQ(done, RequestService::Cancelled::kUnknown);
+    }
+  };
+  run(Body::run(*this));
+}
+
+TEST_F(RequestServiceTest, ClosedItTakesNothingAndStopsWhatIsLeft) {
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      const std::string id = co_await t.submit();
+      co_await t.provider_.until_waiting(1);
+      t.service_->close();
+      const std::string refused = co_await t.submit();
+      EXPECT_EQ(refused, "shutting_down");
+      const auto wake = co_await t.service_->idle(sbx::async::after(std::chrono::milliseconds(1)));
+      EXPECT_EQ(wake, sbx::async::Wake::kDeadline);
+      t.service_->stop_all();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      const std::string state = co_await t.state_of(id);
+      EXPECT_EQ(state, "cancelled");
+    }
+  };
+  run(Body::run(*this));
+}
+
+TEST_F(RequestServiceTest, TextArtifactsAreCleanedAndBinaryOnesAreNot) {
+  sandbox::RunResult result = test::ok_run(R"({"type":"file","artifact_path":"/output/a.csv"})");
+  const std::string secret = "x a-secret-of-agentd y";
+  result.files = {{.path = "a.csv", .size = 22, .content = secret},
+                  {.path = "b.bin", .size = 23, .content = secret + '\0'}};
+  answer_ = result;
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      t.provider_.open();
+      const std::string id = co_await t.submit();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      auto text = co_await t.service_->artifact(id, "a.csv", kSeven);
+      EXPECT_TRUE(text);
+      if (!text) co_return;
+      char buffer[100]{};
+      const ssize_t size = ::read(text->file.get(), buffer, sizeof buffer);
+      EXPECT_EQ(std::string(buffer), "x [redacted:own-secret] y");
+      EXPECT_EQ(static_cast<std::size_t>(size), text->size);
+      const auto binary = co_await t.service_->artifact(id, "b.bin", kSeven);
+      EXPECT_EQ(binary->size, 23U);
+      for (const char* name : {"", "..", "../agentd.db", "a.csv/", "0"}) {
+        const auto none = co_await t.service_->artifact(id, name, kSeven);
+        EXPECT_FALSE(none) << name;
+      }
+      const auto others = co_await t.service_->artifact(id, "a.csv", kEight);
+      EXPECT_FALSE(others);
+    }
+  };
+  run(Body::run(*this));
+}
+
+TEST_F(RequestServiceTest, WhatADeadDaemonLeftHasFailedAndHoldsNothing) {
+  ASSERT_TRUE(history_.save(
+      {.id = "rq_lost",
+       .created_ms = 1,
+       .owner = 7,
+       .ended = false,
+       .summary = redactor_.clean_json({{"id", "rq_lost"}}),
+       .record = redactor_.clean_json({{"id", "rq_lost"}, {"text", "t"}, {"state", "queued"}}),
+       .events = redactor_.clean_json(Json::array())}));
+  ASSERT_TRUE(artifacts_.write("rq_lost", {"half"}));
+  ASSERT_TRUE(service_->recover());
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      const std::string state = co_await t.state_of("rq_lost");
+      EXPECT_EQ(state, "failed");
+      const auto events = co_await t.service_->stored_events("rq_lost", kSeven);
+      const Json list = Json::parse(*events);
+      EXPECT_EQ(list.size(), 1U);
+      EXPECT_GT(list[0]["id"], 1000) << "above whatever a follower has seen";
+      EXPECT_FALSE(t.artifacts_.read("rq_lost", 0));
+    }
+  };
+  run(Body::run(*this));
+  EXPECT_TRUE(history_.unfinished()->empty());
+}
+
+TEST_F(RequestServiceTest, OldRequestsGoWithTheirFilesAndAccounts) {
+  reset({.history = 2});
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      t.provider_.open();
+      std::vector<std::string> ids;
+      for (int i = 0; i < 4; ++i) {
+        std::string id = co_await t.submit();
+        ids.push_back(std::move(id));
+        (void)co_await t.service_->idle(sbx::async::test::soon());
+      }
+      std::string state = co_await t.state_of(ids[0]);
+      EXPECT_EQ(state, "unknown");
+      state = co_await t.state_of(ids[3]);
+      EXPECT_EQ(state, "succeeded");
+      EXPECT_EQ(t.ledger_.book.balance("request/" + ids[0] + "/tokens")->settled, 0);
+      EXPECT_GT(t.ledger_.book.balance("request/" + ids[3] + "/tokens")->settled, 0);
+    }
+  };
+  run(Body::run(*this));
+}
+
+TEST_F(RequestServiceTest, MetricsCountWhatHasEnded) {
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      t.provider_.open();
+      (void)co_await t.submit();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+    }
+  };
+  run(Body::run(*this));
+  const std::string text = metrics_.text({});
+  for (const char* line : {"agentd_requests_total{mode=\"code\",state=\"succeeded\"} 1\n",
+                           "agentd_attempts_total{class=\"passed\"} 1\n",
+                           "agentd_tokens_total{direction=\"input\"} 1000\n"}) {
+    EXPECT_NE(text.find(line), std::string::npos) << text;
+  }
+}
+
+}  // namespace
+}  // namespace agentd::service
