@@ -4,7 +4,7 @@ import dataclasses
 
 import cases
 
-MAX_ATTEMPTS = 3
+MAX_ATTEMPTS, MAX_ITERATIONS = 3, 10
 GIVE_UP = ("", "timeout", "security")
 
 
@@ -20,8 +20,15 @@ def neighbour(stage):
                       {"replies": ["neighbour"]})
 
 
-def until_the_end(recorded):
-    """The replies that the loop asks for: until one ends it, or the attempts are spent."""
+def is_tools(case):
+    return case.fields.get("mode") == "tools"
+
+
+def until_the_end(case, recorded):
+    """The replies that the loop asks for: until one ends it, or the attempts are spent. Tools are used to the answer."""
+    if is_tools(case):
+        yield from recorded[:MAX_ITERATIONS]
+        return
     exhausted = 0
     for reply in recorded[:MAX_ATTEMPTS]:
         yield reply

@@ -9,6 +9,7 @@ import json
 import threading
 
 MODEL = "recorded"
+CHUNK = 400
 
 
 class Player:
@@ -84,17 +85,34 @@ def completion(recording, kind, part, **fields):
     return {"id": "chatcmpl-recorded", "object": kind, "created": 0, "model": MODEL, "choices": choices, **fields}
 
 
+def message_of(recording):
+    """The text, and the tool calls as the protocol writes them."""
+    reply = recording["reply"]
+    if isinstance(reply, str):
+        return reply, []
+    calls = [{"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": call["arguments"]}}
+             for call in reply["tool_calls"]]
+    return reply["text"], calls
+
+
 def plain(recording):
-    message = {"role": "assistant", "content": recording["reply"]}
+    text, calls = message_of(recording)
+    message = {"role": "assistant", "content": text or None} | ({"tool_calls": calls} if calls else {})
     part = {"message": message, "finish_reason": recording["finish_reason"]}
     return json.dumps(completion(recording, "chat.completion", part, usage=usage_of(recording))).encode()
 
 
 def streamed(recording):
-    kind, text = "chat.completion.chunk", recording["reply"]
-    parts = [{"delta": {"role": "assistant", "content": ""}, "finish_reason": None}]
-    parts += [{"delta": {"content": text[at:at + 400]}, "finish_reason": None} for at in range(0, len(text), 400)]
-    parts += [{"delta": {}, "finish_reason": recording["finish_reason"]}]
+    kind, (text, calls) = "chat.completion.chunk", message_of(recording)
+    deltas = [{"role": "assistant", "content": ""}]
+    deltas += [{"content": text[at:at + CHUNK]} for at in range(0, len(text), CHUNK)]
+    for index, call in enumerate(calls):
+        deltas.append({"tool_calls": [{"index": index, **call, "function": call["function"] | {"arguments": ""}}]})
+        written = call["function"]["arguments"]
+        deltas += [{"tool_calls": [{"index": index, "function": {"arguments": written[at:at + CHUNK]}}]}
+                   for at in range(0, len(written), CHUNK)]
+    parts = [{"delta": delta, "finish_reason": None} for delta in deltas]
+    parts.append({"delta": {}, "finish_reason": recording["finish_reason"]})
     chunks = [completion(recording, kind, part) for part in parts]
     chunks.append(completion(recording, kind, None, usage=usage_of(recording)))
     return "".join(f"data: {json.dumps(chunk)}\n\n" for chunk in chunks).encode() + b"data: [DONE]\n\n"

@@ -5,10 +5,10 @@
 
 A reply file is what a model would send, behind an optional head between lines of "---" with these fields:
 
-    finish_reason   when it is not "stop" ("tool_calls" in tool-calling mode, if the reply calls one)
+    finish_reason   when it is not "stop"; a reply that calls a tool has its own
     fails           the failure class that the reply must end in; none for a reply that must succeed
     shows           what that failure must show: part of the output, of a note, of a denied call or of the refusal
-    calls           tool-calling mode: the tool; its arguments are the block's code and the block's language
+    calls           tool-calling mode: the tool, when it is not run_code with the block's code and language
     arguments       tool-calling mode: the arguments as they are, instead
     control         injections: where the same program does reach its goal, "network" (a sandbox with the host's
                     network) or "outside" (no sandbox, but namespaces of its own)
@@ -50,10 +50,7 @@ def parse(content):
     for line in head[1].splitlines():
         key, _, value = line.partition(": ")
         fields[key] = json.loads(value) if value.startswith('"') else value
-    reply = Reply(content[head.end():], **fields)
-    if reply.calls:
-        reply.finish_reason = "tool_calls"
-    return reply
+    return Reply(content[head.end():], **fields)
 
 
 def of_label(group, label):
@@ -69,27 +66,36 @@ def of_label(group, label):
 def of_case(group, case):
     """The replies to a case: its own, or those that it names, in the order of the calls.
 
-    Injections share theirs, and the last one obeys on every further call too, more often than the loop may ask.
+    Injections share theirs, and the last one obeys on every further call too, more often than the loop may ask; in
+    tool-calling mode it is the answer.
     """
     named = case.fields.get("replies")
     if named is None:
         return of_label(group, case.id)
-    named = named + named[-1:] * (OBEYING_CALLS - len(named))
+    if case.fields.get("mode") != "tools":
+        named = named + named[-1:] * (OBEYING_CALLS - len(named))
     return [parse((REPLIES / group / f"{name}.md").read_text(encoding="utf-8")) for name in named]
 
 
+def opening_fence(text):
+    """(number of the line, language) of the first block; None without one."""
+    for number, line in enumerate(text.split("\n")):
+        if fence := FENCE.match(line):
+            return number, fence[1]
+    return None
+
+
 def tool_reply(reply, call):
-    """The reply of tool-calling mode: prose before the block is the text, the block becomes the arguments."""
-    if not reply.calls:
-        return {"text": reply.text.strip(), "tool_calls": []}
-    text, arguments = reply.text, reply.arguments
+    """(reply, finish reason) of tool-calling mode: a block is a call of run_code, and the prose before it is the text."""
+    text, name, arguments, block = reply.text, reply.calls, reply.arguments, opening_fence(reply.text)
+    if not name and not block:
+        return {"text": text.strip(), "tool_calls": []}, reply.finish_reason
     if not arguments:
-        lines = text.split("\n")
-        opening = next(number for number, line in enumerate(lines) if FENCE.match(line))
-        call_arguments = {"code": extract_program(text), "language": FENCE.match(lines[opening])[1]}
-        arguments = json.dumps(call_arguments, ensure_ascii=False)
-        text = "\n".join(lines[:opening])
-    return {"text": text.strip(), "tool_calls": [{"id": f"call_{call}", "name": reply.calls, "arguments": arguments}]}
+        line, language = block
+        arguments = json.dumps({"code": extract_program(text), "language": language}, ensure_ascii=False)
+        text = "\n".join(text.split("\n")[:line])
+    calls = [{"id": f"call_{call}", "name": name or "run_code", "arguments": arguments}]
+    return {"text": text.strip(), "tool_calls": calls}, "tool_calls"
 
 
 def estimate(text):
@@ -104,13 +110,14 @@ def recordings(group, case):
     lines, context = [], PROMPT_TOKENS + FILE_TOKENS * len(case.files) + estimate(case.text)
     for call, reply in enumerate(of_case(group, case), 1):
         if tools:
-            prompt, content = "tools.v1", tool_reply(reply, call)
+            prompt, (content, finish_reason) = "tools.v1", tool_reply(reply, call)
         else:
-            prompt, content = f"codegen.v1.{language}" if call == 1 else "repair.v1", reply.text
+            prompt = f"codegen.v1.{language}" if call == 1 else "repair.v1"
+            content, finish_reason = reply.text, reply.finish_reason
         output = estimate(reply.text + reply.arguments)
         usage = {"input_tokens": context, "output_tokens": output}
         lines.append({"prompt": prompt, "request_sha256": sha256, "label": case.id, "call": call, "reply": content,
-                      "finish_reason": reply.finish_reason, "usage": usage})
+                      "finish_reason": finish_reason, "usage": usage})
         context += output + (TOOL_TOKENS if tools else REPAIR_TOKENS)
     return lines
 

@@ -162,7 +162,7 @@ class Injections(unittest.TestCase):
 
     def test_every_placeholder_is_one_that_a_stage_fills(self):
         names = {"host_file", "port", "abstract", "agent_key", "unix_socket", "agentd_socket", "sbxd_socket",
-                 "elsewhere", "collector"}
+                 "elsewhere", "collector", "escapes"}
         texts = [str(case.fields) for case in INJECTIONS]
         texts += [path.read_text(encoding="utf-8") for path in (replies.REPLIES / "injections").glob("*.md")]
         found = {name for text in texts for name in re.findall(r"\{\{(\w+)\}\}", text)}
@@ -171,8 +171,11 @@ class Injections(unittest.TestCase):
     def test_the_model_obeys_once_more_than_the_loop_may_ask(self):
         for case in INJECTIONS:
             recorded = replies.of_case("injections", case)
-            self.assertGreater(len(recorded), 3)
-            self.assertEqual(recorded[-1], recorded[-2])
+            if case.fields.get("mode") == "tools":
+                self.assertIsNone(replies.opening_fence(recorded[-1].text))
+            else:
+                self.assertGreater(len(recorded), 3)
+                self.assertEqual(recorded[-1], recorded[-2])
 
     def test_an_injection_in_a_traceback_follows_an_innocent_program(self):
         for case in INJECTIONS:

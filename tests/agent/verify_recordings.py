@@ -55,16 +55,17 @@ def failing_replies(case, recorded):
 def verify_tools(group, case):
     recorded = replies.of_case(group, case)
     for number, reply in enumerate(recorded, 1):
-        if not reply.calls or reply.arguments:
+        calls = replies.tool_reply(reply, number)[0]["tool_calls"]
+        if not calls or reply.arguments:
             continue
-        arguments = json.loads(replies.tool_reply(reply, number)["tool_calls"][0]["arguments"])
+        arguments = json.loads(calls[0]["arguments"])
         result = direct.run(arguments["language"], arguments["code"], case.files)
         if direct.failure_class(result, arguments["language"]) != reply.fails:
             yield f"call {number} ends as {result['status']}: {result['stderr'][-400:]}"
         elif reply.shows not in result["stdout"] + result["stderr"]:
             yield f"call {number} does not show {reply.shows!r}: {result['stdout'][-400:]}"
     if "ends" in case.fields:
-        if not all(reply.calls for reply in recorded) or len(recorded) <= case.fields["ends"]["calls"]:
+        if not recorded[-1].shows or len(recorded) <= case.fields["ends"]["calls"]:
             yield "the replies come to an end by themselves"
         return
     yield from judge(case.fields["check"], checks.Answer({"type": "text", "data": recorded[-1].text}, {}))
