@@ -25,7 +25,7 @@ def is_tools(case):
 
 
 def until_the_end(case, recorded):
-    """The replies that the loop asks for: until one ends it, or the attempts are spent. Tools are used to the answer."""
+    """The replies that the loop asks for: until one ends it, or the attempts are spent; of tools, up to the answer."""
     if is_tools(case):
         yield from recorded[:MAX_ITERATIONS]
         return

@@ -86,7 +86,7 @@ def opening_fence(text):
 
 
 def tool_reply(reply, call):
-    """(reply, finish reason) of tool-calling mode: a block is a call of run_code, and the prose before it is the text."""
+    """(reply, finish reason) of tool-calling mode: a block is a call of run_code, the prose before it the text."""
     text, name, arguments, block = reply.text, reply.calls, reply.arguments, opening_fence(reply.text)
     if not name and not block:
         return {"text": text.strip(), "tool_calls": []}, reply.finish_reason
