@@ -118,8 +118,8 @@ class Sandbox {
   };
   [[nodiscard]] Result<Swept> sweep();
 
-  // For a session: `wanted` when it is free, else another index of the upper half of the id range. 0
-  // where there is one id. kHost when there is none left. From any thread.
+  // For a session: `wanted` when it is free, else another index of the upper half of the id range.
+  // 0 where there is one id. kHost when there is none left. From any thread.
   [[nodiscard]] Result<SessionId> lease_session_id(std::uint32_t wanted) const;
 
   // A child of this process. Without it no run can be started any more.
