@@ -61,15 +61,15 @@ TEST_P(BadInput, AnUnknownLanguageListsThoseThatAre) {
 }
 
 TEST_P(BadInput, BadNumbersAndSizes) {
-  expect_usage_error({"-t", "soon", "-c", "pass"}, "wall_seconds");
-  expect_usage_error({"-t", "-1", "-c", "pass"}, "wall_seconds");
-  expect_usage_error({"-t", "0", "-c", "pass"}, "wall_seconds");
-  expect_usage_error({"-t", "nan", "-c", "pass"}, "wall_seconds");
+  expect_usage_error({"-t", "soon", "-c", "pass"}, "--timeout");
+  expect_usage_error({"-t", "-1", "-c", "pass"}, "--timeout");
+  expect_usage_error({"-t", "0", "-c", "pass"}, "--timeout");
+  expect_usage_error({"-t", "nan", "-c", "pass"}, "--timeout");
   expect_usage_error({"--memory", "12Q", "-c", "pass"}, "memory");
   expect_usage_error({"--memory", "99999999999999999999G", "-c", "pass"}, "memory");
   expect_usage_error({"--cpus", "0", "-c", "pass"}, "cpus");
   expect_usage_error({"--pids", "1.5", "-c", "pass"}, "pids");
-  expect_usage_error({"--net", "some", "-c", "pass"}, "network");
+  expect_usage_error({"--net", "some", "-c", "pass"}, "--net");
   expect_usage_error({"--env", "novalue", "-c", "pass"}, "K=V");
   expect_usage_error({"--allow-missing", "wall", "-c", "pass"}, "wall");
 }
