@@ -128,8 +128,10 @@ CaseState judge(const AttackCase& attack, const Observation& inside,
                 const std::optional<Observation>& control) {
   const bool absent = control && control->answered && attack.absent_errno != 0 &&
                       control->sys_errno == attack.absent_errno;
-  const bool same_as_absent = absent && inside.answered && inside.sys_errno == control->sys_errno;
-  if (same_as_absent || lacks_optional_layer(attack, inside)) return CaseState::kNotApplicable;
+  // Inside the answer of a host that does not have it, and no control that says otherwise.
+  const bool absent_inside = inside.answered && attack.absent_errno != 0 &&
+                             inside.sys_errno == attack.absent_errno && (!control || absent);
+  if (absent_inside || lacks_optional_layer(attack, inside)) return CaseState::kNotApplicable;
   if (!matches(attack.expected, inside)) return CaseState::kFail;
   if (!control || absent) return CaseState::kNotApplicable;
   if (!control->answered) return CaseState::kControlFailed;

@@ -137,6 +137,9 @@ TEST(SelftestCases, WhatTheHostDoesNotHaveIsNotApplicable) {
   EXPECT_EQ(judge(find("io_uring_setup"), answered(ENOSYS), answered(ENOSYS)),
             CaseState::kNotApplicable);
   EXPECT_EQ(judge(find("int 0x80"), answered(ENOSYS), answered(ENOSYS)), CaseState::kNotApplicable);
+  EXPECT_EQ(judge(find("sysrq-trigger"), answered(ENOENT), std::nullopt),
+            CaseState::kNotApplicable);
+  EXPECT_EQ(judge(find("sysrq-trigger"), answered(0), std::nullopt), CaseState::kFail);
   EXPECT_EQ(judge(find("int 0x80"), answered(0), answered(ENOSYS)), CaseState::kFail)
       << "what the host does not have cannot succeed inside";
   Observation counted = answered(EPERM);
