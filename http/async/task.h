@@ -6,8 +6,8 @@
 //
 // Rules for coroutines here: parameters by value, or references to what the awaiter owns; no
 // capturing lambda as a coroutine; `co_await` in a statement of its own, and nothing in that
-// statement that is made of braces (an aggregate, a lambda): g++ 12 destroys such temporaries twice.
-// Give them a name in a statement before. A test checks (tests/meta/coroutines.py).
+// statement that is made of braces (an aggregate, a lambda): g++ 12 destroys such temporaries
+// twice. Give them a name in a statement before. A test checks (tests/meta/coroutines.py).
 //
 // An exception that leaves a coroutine comes out of the `co_await` on it. Ours do not throw; the
 // server turns what escapes a handler into a 500, and a TaskGroup ends the program.

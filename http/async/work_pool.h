@@ -29,8 +29,8 @@ class WorkPool {
   // Blocks until the jobs that were given have run.
   ~WorkPool();
 
-  // Moves from `job`, which has a name because a lambda inside the co_await would be destroyed twice
-  // (task.h). Cannot be cancelled: takes as long as the job and those before it.
+  // Moves from `job`, which has a name because a lambda inside the co_await would be destroyed
+  // twice (task.h). Cannot be cancelled: takes as long as the job and those before it.
   template <typename F>
   [[nodiscard]] Task<std::invoke_result_t<F&>> run(F& job) {
     using R = std::invoke_result_t<F&>;

@@ -15,7 +15,8 @@
 namespace sbx::cgroup {
 
 // Root gets `<mount>/<parent>` (made when missing), an ordinary user `<mount>/<parent>-<uid>`,
-// which must be there and his; with `hand_over` root makes it and gives it to him. kHost with the fix when a controller or the subtree is missing.
+// which must be there and his; with `hand_over` root makes it and gives it to him. kHost with the
+// fix when a controller or the subtree is missing.
 [[nodiscard]] Result<std::unique_ptr<Driver>> make_v1_driver(const Hierarchies& hierarchies,
                                                              const DriverOptions& options);
 

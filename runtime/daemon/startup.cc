@@ -164,15 +164,9 @@ Result<Started> start_up(const Arguments& arguments) {
                      effective_ceilings(config.ceilings, configuration.runtime,
                                         std::min(budget, host.memory), host.cpus)};
   SBX_TRY(prove(sandbox, rules));
-  return Started{std::move(configuration),
-                 places,
-                 std::move(listeners),
-                 std::move(sandbox),
-                 std::move(audit),
-                 std::move(sessions),
-                 std::move(rules),
-                 budget,
-                 std::move(swept)};
+  return Started{std::move(configuration), places,           std::move(listeners),
+                 std::move(sandbox),       std::move(audit), std::move(sessions),
+                 std::move(rules),         budget,           std::move(swept)};
 }
 
 }  // namespace sbx::daemon
