@@ -50,6 +50,13 @@ TEST_F(ArenaTest, RunsABoxWithOneLayerAloneAndWithAllButOne) {
   }
 }
 
+TEST_F(ArenaTest, DescriptorsAreClosedBeforeTheExec) {
+  Weakening kept;
+  kept.weakened = plan::step_bit(plan::Step::kCloseDescriptors);
+  EXPECT_EQ(arena().attack("descriptors").value, "0");
+  EXPECT_NE(arena().attack("descriptors", "", kept).value, "0") << "the control";
+}
+
 TEST_F(ArenaTest, ThrowsAControlAwayWithEverythingItStarted) {
   const std::string program = std::string(SBX_TEST_PROGRAMS) + "/unkillable";
   ThrowAwayLimits limits;

@@ -121,7 +121,9 @@ TEST_F(KilledAtRandom, TenThousandLeaveNothingAndSayWhy) {
   std::mt19937 random(20250607);
   std::deque<std::unique_ptr<RunInFlight>> runs;
   std::map<std::string, int> kinds;
+  auto last_end = Clock::now();
   for (int killed = 0; killed < kRuns || !runs.empty();) {
+    ASSERT_LT(Clock::now() - last_end, std::chrono::seconds(60)) << "runs hang, killed " << killed;
     while (killed < kRuns && runs.size() < kAtOnce) {
       runs.push_back(start());
       ASSERT_NE(runs.back(), nullptr);
@@ -133,6 +135,7 @@ TEST_F(KilledAtRandom, TenThousandLeaveNothingAndSayWhy) {
     }
     std::erase_if(runs, [&](const std::unique_ptr<RunInFlight>& run) {
       if (!run->done()) return false;
+      last_end = Clock::now();
       const Outcome outcome = run->take_outcome();
       killed += outcome.ok() ? 0 : 1;
       ++kinds[kind_of(outcome)];
