@@ -9,6 +9,7 @@
 #include "runtime/daemon/session.h"
 #include "runtime/policy/limits.h"
 #include "runtime/workspace/edit.h"
+#include "runtime/workspace/tree.h"
 
 namespace sbx::daemon {
 namespace {
@@ -110,13 +111,13 @@ Problem quota_exceeded(std::string_view what, std::uint64_t quota, std::uint64_t
 }
 
 Problem invalid_path() {
-  return {
-      .status = 400,
-      .code = "invalid_path",
-      .detail = fmt::format("A path is relative, up to {} bytes, of components of 1 to {} bytes "
-                            "that are not '.' or '..', without NUL.",
-                            collect::kMaxPathBytes, workspace::kMaxNameBytes),
-      .field = "path"};
+  return {.status = 400,
+          .code = "invalid_path",
+          .detail =
+              fmt::format("A path is relative, up to {} bytes, of up to {} components of 1 to {} "
+                          "bytes that are not '.' or '..', without NUL.",
+                          workspace::kMaxPathBytes, workspace::kMaxDepth, workspace::kMaxNameBytes),
+          .field = "path"};
 }
 
 Problem path_problem(const Error& error, std::string_view path) {

@@ -90,6 +90,24 @@ Result<void> remove_session(int top, const std::string& name) {
   return {};
 }
 
+// Switching trees needs renameat2(2) with RENAME_EXCHANGE, which some file systems (of a network,
+// above all) do not have: better known now than after a run.
+Result<void> check_exchange(int top, const std::string& shown) {
+  const std::string one = std::string(kNewPrefix) + spawn::new_run_id();
+  const std::string other = std::string(kNewPrefix) + spawn::new_run_id();
+  const ScopeExit remove([&] {
+    (void)::unlinkat(top, one.c_str(), AT_REMOVEDIR);
+    (void)::unlinkat(top, other.c_str(), AT_REMOVEDIR);
+  });
+  for (const std::string& name : {one, other}) {
+    if (::mkdirat(top, name.c_str(), 0700) != 0) return host_lacks("mkdir", errno, shown, kFix);
+  }
+  if (::renameat2(top, one.c_str(), top, other.c_str(), RENAME_EXCHANGE) == 0) return {};
+  return host_lacks("renameat2(RENAME_EXCHANGE)", errno,
+                    "the file system of " + shown + " cannot exchange two directories",
+                    "keep the state directory on ext4, XFS, Btrfs or tmpfs: sbxd --state-dir DIR");
+}
+
 }  // namespace
 
 Result<SessionStore> SessionStore::open(const std::string& directory) {
@@ -104,6 +122,7 @@ Result<SessionStore> SessionStore::open(const std::string& directory) {
     return host_lacks("flock", errno, directory + " is in use by another sbxd",
                       "stop it, or give this one a --state-dir of its own");
   }
+  SBX_TRY(check_exchange(top->get(), directory));
   return SessionStore(*std::move(top), std::move(expired), std::move(lock));
 }
 

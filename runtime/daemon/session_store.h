@@ -42,7 +42,8 @@ struct Leftover {
 
 class SessionStore {
  public:
-  // `directory` exists. kHost when it cannot be used, or another daemon uses it.
+  // `directory` exists. kHost when it cannot be used, another daemon uses it, or its file system
+  // cannot exchange two directories.
   [[nodiscard]] static Result<SessionStore> open(const std::string& directory);
 
   struct Loaded {

@@ -122,9 +122,9 @@ Result<void> move_in(Way& way, int staging, const std::string& staged) {
 
 bool is_valid_path(std::string_view path) {
   if (!collect::is_plain_relative_path(path)) return false;
-  while (!path.empty()) {
+  for (std::size_t depth = 1; !path.empty(); ++depth) {
     const std::size_t size = std::min(path.find('/'), path.size());
-    if (size > kMaxNameBytes) return false;
+    if (size > kMaxNameBytes || depth > kMaxDepth) return false;
     path.remove_prefix(std::min(size + 1, path.size()));
   }
   return true;

@@ -20,8 +20,8 @@ namespace sbx::workspace {
 
 inline constexpr std::size_t kMaxNameBytes = 255;  // NAME_MAX
 
-// Relative, of components that are not "", "." or "..", without NUL, none and the whole not too
-// long.
+// Relative, of up to kMaxDepth components that are not "", "." or "..", without NUL, none and the
+// whole not too long.
 [[nodiscard]] bool is_valid_path(std::string_view path);
 
 // A regular file, for reading. Its content stays as it is, whatever happens to the name: files of a

@@ -30,7 +30,7 @@ constexpr mode_t kOwnerFile = 0600;
 constexpr mode_t kOwnerDirectory = 0700;
 // Up to so many new files and directories are written out one by one; more, with all that the file
 // system has not written yet, at once.
-constexpr std::size_t kFewNew = 16;
+constexpr std::size_t kFewNew = 8;
 
 std::string reason_text(const wire::Record& record) {
   switch (record.reason) {
@@ -41,7 +41,7 @@ std::string reason_text(const wire::Record& record) {
     case Reason::kDevice:
       return "device or other special file";
     case Reason::kPathTooLong:
-      return fmt::format("path longer than {} bytes", kMaxPathBytes);
+      return fmt::format("path of more than {} bytes or {} components", kMaxPathBytes, kMaxDepth);
     case Reason::kUnreadable:
       return fmt::format("cannot be read: {}", std::strerror(record.sys_errno));
     case Reason::kNone:
@@ -56,6 +56,11 @@ bool is_about_entry(int sys_errno) {
     if (sys_errno == about) return true;
   }
   return false;
+}
+
+// The file system has no further name for this file, or for any: a copy will do.
+bool is_no_link_for_it(int sys_errno) {
+  return sys_errno == EMLINK || sys_errno == EPERM || sys_errno == EOPNOTSUPP;
 }
 
 bool same_time(const timespec& a, const timespec& b) {
@@ -182,7 +187,7 @@ class Receiver {
     if (same) {
       SBX_ASSIGN(const int old_parent, old_places_.holding(path));
       if (::linkat(old_parent, name.c_str(), parent, name.c_str(), 0) == 0) return {};
-      if (errno != EMLINK) return sys_error("link");  // EMLINK: a copy will do
+      if (!is_no_link_for_it(errno)) return sys_error("link");
     }
     different_ = true;
     SBX_ASSIGN(const UniqueFd made,

@@ -101,7 +101,10 @@ class Walk {
   }
 
   Result<void> look_at(int directory, const std::string& name) {
-    if (path_.size() > kMaxPathBytes) return visitor_.unreadable(path_, ENAMETOOLONG);
+    // Each level stands for a directory on the way, the top among them.
+    if (path_.size() > kMaxPathBytes || levels_.size() > kMaxDepth) {
+      return visitor_.unreadable(path_, ENAMETOOLONG);
+    }
     struct stat info{};
     if (::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
       return visitor_.unreadable(path_, errno);

@@ -18,8 +18,10 @@
 
 namespace sbx::workspace {
 
-// The longest path in a workspace, in bytes.
+// The longest path in a workspace, in bytes and in components. The kernel walks a path anew for
+// each entry: without the second bound a chain of short names would cost the square of its length.
 inline constexpr std::size_t kMaxPathBytes = collect::kMaxPathBytes;
+inline constexpr std::size_t kMaxDepth = 256;
 
 // openat2(2) beneath `directory`: no links, no other file system, nothing that blocks or becomes a
 // terminal of ours.
@@ -63,8 +65,8 @@ class Visitor {
   [[nodiscard]] virtual Result<void> visit(const Entry& entry) = 0;
   // A directory, after all that is in it.
   [[nodiscard]] virtual Result<void> leave(const std::string& path);
-  // An entry that cannot be looked at, or whose path is too long (ENAMETOOLONG): an error, unless a
-  // visitor knows better.
+  // An entry that cannot be looked at, or whose path is too long or too deep (ENAMETOOLONG): an
+  // error, unless a visitor knows better.
   [[nodiscard]] virtual Result<void> unreadable(const std::string& path, int sys_errno);
 };
 

@@ -29,7 +29,7 @@ enum class Reason : std::uint32_t {
   kFifo,
   kSocket,
   kDevice,
-  kPathTooLong,  // the path shown is cut
+  kPathTooLong,  // or too deep; the path shown may be cut
   kUnreadable,   // `sys_errno`
   kLast = kUnreadable,
 };

@@ -62,9 +62,7 @@ void DiskWorkspace::fill(UniqueFd pipe) {
   join();
   EXPECT_TRUE(sys::set_nonblocking(pipe.get(), false));
   thread_ = std::thread([this, out = std::move(pipe)]() mutable {
-    const auto tree = sys::open(at(""), O_RDONLY | O_DIRECTORY);
-    auto written = tree ? workspace::write_fill_stream(tree->get(), plan::kWorkMount, out.get())
-                        : Result<void>(tree.error());
+    auto written = stream_ ? sys::write_all(out.get(), *stream_) : write_tree(out.get());
     // Known before the pipe closes: what follows inside is the consequence.
     if (!written) {
       const std::lock_guard lock(mutex_);
@@ -72,6 +70,11 @@ void DiskWorkspace::fill(UniqueFd pipe) {
     }
     out.reset();
   });
+}
+
+Result<void> DiskWorkspace::write_tree(int pipe) const {
+  SBX_ASSIGN(const UniqueFd tree, sys::open(at(""), O_RDONLY | O_DIRECTORY));
+  return workspace::write_fill_stream(tree.get(), plan::kWorkMount, pipe);
 }
 
 std::optional<Error> DiskWorkspace::fill_failure() {

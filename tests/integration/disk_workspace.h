@@ -27,6 +27,8 @@ class DiskWorkspace final : public workspace::Workspace {
   [[nodiscard]] bool has(const std::string& name) const;
   // The next save fails as on a full disk.
   void fill_disk() { full_ = true; }
+  // The next fill writes these bytes, whatever the tree holds.
+  void fill_with(std::string stream) { stream_ = std::move(stream); }
   // What a run leaves is dropped from now on.
   void forget() { wanted_ = false; }
 
@@ -41,6 +43,7 @@ class DiskWorkspace final : public workspace::Workspace {
 
  private:
   [[nodiscard]] Result<collect::SavedWorkspace> make_generation(int walker);
+  [[nodiscard]] Result<void> write_tree(int pipe) const;
   void join();
 
   std::uint32_t payload_id_;
@@ -48,6 +51,7 @@ class DiskWorkspace final : public workspace::Workspace {
   UniqueFd top_;
   UniqueFd saved_;  // an eventfd
   bool full_ = false;
+  std::optional<std::string> stream_;
   bool wanted_ = true;
   std::thread thread_;
   std::mutex mutex_;  // of the two below, which the thread writes

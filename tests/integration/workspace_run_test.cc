@@ -264,6 +264,68 @@ TEST_F(WorkspaceRuns, ATreeThatCannotBeReadFailsTheRunWithTheCause) {
   EXPECT_EQ(outcome.workspace->reason, "the program did not start");
 }
 
+// One entry of a fill stream.
+std::string entry(plan::FillKind kind, const std::string& path, const std::string& behind = {},
+                  std::uint32_t mount = plan::kWorkMount) {
+  plan::FillHeader header;
+  header.kind = kind;
+  header.tmpfs = mount;
+  header.mode = 0755;
+  header.path_size = static_cast<std::uint32_t>(path.size());
+  header.size = behind.size();
+  return std::string(reinterpret_cast<const char*>(&header), sizeof header) + path + behind;
+}
+
+// No workspace of ours holds such a thing. If one did, the filler would not follow it, not even to
+// another place inside.
+TEST_F(WorkspaceRuns, AStreamThatLeavesWorkFailsTheRunAndWritesNothing) {
+  using plan::FillKind;
+  const std::string end = entry(FillKind::kEnd, "", "", 0);
+  const std::string to_output = entry(FillKind::kSymlink, "link", "/output");
+  const struct {
+    std::string stream;
+    int error;
+  } cases[] = {
+      {to_output + entry(FillKind::kFile, "link/f", "x"), ELOOP},
+      {to_output + entry(FillKind::kDirectory, "link/d"), ELOOP},
+      {to_output + entry(FillKind::kFile, "link", "x"), EEXIST},
+      {entry(FillKind::kFile, "../output/f", "x"), EXDEV},
+      {entry(FillKind::kFile, "/output/f", "x"), EXDEV},
+      {entry(FillKind::kDirectory, "../output/d"), EXDEV},
+      {entry(FillKind::kSymlink, "../output/l", "x"), EXDEV},
+      {entry(FillKind::kHardLink, "h", "../etc/passwd"), EXDEV},
+      {to_output + entry(FillKind::kHardLink, "h", "link/f"), ELOOP},
+      {entry(FillKind::kFile, "f", "x", 1000), EPROTO},
+      {entry(FillKind::kFile, std::string(5000, 'p'), "x"), EPROTO},
+      {entry(static_cast<FillKind>(77), "f", "x"), EPROTO},
+      {"", EPIPE},
+  };
+  for (const auto& each : cases) {
+    disk_->fill_with(each.stream.empty() ? "" : each.stream + end);
+    const Outcome outcome = run("ls /output");
+    EXPECT_EQ(outcome.status, Status::kSandboxError);
+    ASSERT_TRUE(outcome.error);
+    EXPECT_EQ(outcome.error->step, "fill");
+    EXPECT_EQ(outcome.error->sys_errno, each.error) << outcome.error->detail;
+    EXPECT_EQ(outcome.stdout_bytes, "");
+    EXPECT_TRUE(outcome.files.empty());
+  }
+  disk_->fill_with(to_output + entry(FillKind::kFile, "f", "x") +
+                   entry(FillKind::kHardLink, "h", "f") + end);
+  EXPECT_EQ(run("cat h; readlink link; ls /output").stdout_bytes, "x/output\n")
+      << "the control: what is lawful arrives";
+}
+
+TEST_F(WorkspaceRuns, OfManyInodesFitTheMemoryThatIsAskedOfThem) {
+  limits().work_inodes = 10'000;
+  for (int i = 0; i < 5'000; ++i) disk_->write("f" + std::to_string(i), "");
+  limits().memory = 2 * kMiB + 5'001 * 1024;
+  const Outcome outcome = run("echo *4999");
+  EXPECT_EQ(outcome.status, Status::kOk);
+  EXPECT_EQ(outcome.stdout_bytes, "f4999\n");
+  expect_saved(outcome);
+}
+
 TEST_F(WorkspaceRuns, ASpawnerThatDiesLosesTheRunAndNotTheWorkspace) {
   disk_->write("file", "old");
   const auto started = start(shell("echo new > file; echo ready; sleep 100"));

@@ -262,11 +262,13 @@ class KilledAtRandomMoments : public Store {
  protected:
   static constexpr int kFiles = 12;
 
-  // Lets the child work for so long, unless it ends by itself, which it must not.
-  static void kill_within(pid_t child, long microseconds) {
+  // Lets the child work for some time, up to that of several of its works on this disk.
+  void kill_some_time(pid_t child, std::chrono::nanoseconds of_one) {
     const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, child, 0)));
     pollfd end{pidfd.get(), POLLIN, 0};
-    const timespec patience{0, microseconds * 1000};
+    const auto most = static_cast<std::uint64_t>(of_one.count()) * 5;
+    const auto chosen = static_cast<long>(random_() % most);
+    const timespec patience{chosen / 1'000'000'000, chosen % 1'000'000'000};
     EXPECT_EQ(::ppoll(&end, 1, &patience, nullptr), 0) << "the child gave up";
     ASSERT_EQ(::kill(child, SIGKILL), 0);
     ASSERT_EQ(::waitpid(child, nullptr, 0), child);
@@ -286,7 +288,15 @@ class KilledAtRandomMoments : public Store {
     }
   }
 
+  template <typename Work>
+  static std::chrono::nanoseconds time_of(Work work) {
+    const auto begin = std::chrono::steady_clock::now();
+    work();
+    return std::chrono::steady_clock::now() - begin;
+  }
+
   TemporaryDirectory left_;
+  std::mt19937_64 random_{20240501};  // fixed: a failure can be had again
 
   // The number in all files; fails the test when they differ.
   int number_of_tree() const {
@@ -302,7 +312,9 @@ class KilledAtRandomMoments : public Store {
 
 TEST_F(KilledAtRandomMoments, AStoreHasEveryTreeThatWasSaidToBeSavedAndNoTornOne) {
   const StoredSession session = create();
-  std::mt19937 random(20240501);  // fixed: a failure can be had again
+  (void)left_.write("first", "x");
+  const auto of_one = time_of([&] { EXPECT_TRUE(save(session.directory.get(), left_.path())); });
+  std::filesystem::remove(left_.path() + "/first");
   int saved_at_all = 0;
   for (int round = 0; round < 40; ++round) {
     auto pipe = sys::pipe(O_NONBLOCK);
@@ -310,7 +322,7 @@ TEST_F(KilledAtRandomMoments, AStoreHasEveryTreeThatWasSaidToBeSavedAndNoTornOne
     const pid_t child = ::fork();
     if (child == 0) save_for_ever(session.directory.get(), pipe->second.get());
     pipe->second.reset();
-    kill_within(child, random() % 60'000);
+    kill_some_time(child, of_one);
     int acknowledged = 0;
     for (int number = 0; ::read(pipe->first.get(), &number, sizeof number) == sizeof number;) {
       acknowledged = number;
@@ -334,7 +346,11 @@ TEST_F(KilledAtRandomMoments, AStoreHasEveryTreeThatWasSaidToBeSavedAndNoTornOne
 TEST_F(KilledAtRandomMoments, AStoreHasEveryUploadThatWasAcknowledged) {
   const StoredSession session = create();
   const int directory = session.directory.get();
-  std::mt19937 random(20240502);
+  const auto of_one = time_of([&] {
+    auto upload = begin_upload(directory);
+    ASSERT_TRUE(upload);
+    EXPECT_TRUE(finish_upload(directory, upload->file.get(), upload->name, "first", 1 << 20, 9));
+  });
   int acknowledged = 0;
   for (int round = 0; round < 30; ++round) {
     auto pipe = sys::pipe(O_NONBLOCK);
@@ -353,7 +369,7 @@ TEST_F(KilledAtRandomMoments, AStoreHasEveryUploadThatWasAcknowledged) {
       }
     }
     pipe->second.reset();
-    kill_within(child, random() % 50'000);
+    kill_some_time(child, of_one);
     for (int number = 0; ::read(pipe->first.get(), &number, sizeof number) == sizeof number;) {
       acknowledged = number;
     }

@@ -27,9 +27,13 @@ TEST(ValidPath, IsRelativeAndPlain) {
     EXPECT_FALSE(is_valid_path(path)) << path;
   }
   std::string longest;
-  while (longest.size() < 4094) longest += "d/";
-  EXPECT_TRUE(is_valid_path(longest + "f"));
-  EXPECT_FALSE(is_valid_path(longest + "ff"));
+  while (longest.size() < 3900) longest += std::string(200, 'd') + "/";
+  EXPECT_TRUE(is_valid_path(longest + std::string(4095 - longest.size(), 'f')));
+  EXPECT_FALSE(is_valid_path(longest + std::string(4096 - longest.size(), 'f')));
+  std::string deepest;
+  while (deepest.size() < 2 * (kMaxDepth - 1)) deepest += "d/";
+  EXPECT_TRUE(is_valid_path(deepest + "f"));
+  EXPECT_FALSE(is_valid_path(deepest + "d/f"));
 }
 
 // A tree, and a directory beside it for what comes and goes.
