@@ -127,7 +127,7 @@ std::vector<Block> blocks_of(const std::vector<std::string_view>& lines, Languag
                     : block_end(lines, block.begin, *opening, language);
     block.closed = block.end < lines.size();
     i = block.end;
-    blocks.push_back(std::move(block));
+    blocks.push_back(block);
   }
   return blocks;
 }

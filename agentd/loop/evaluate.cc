@@ -14,7 +14,6 @@
 namespace agentd::loop {
 namespace {
 
-using prompts::Repair;
 using prompts::RepairKind;
 using sandbox::Note;
 using sandbox::RunResult;

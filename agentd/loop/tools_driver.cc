@@ -14,7 +14,6 @@
 
 namespace agentd::loop {
 
-using providers::Message;
 using providers::Role;
 using providers::ToolCall;
 using sbx::async::Task;
@@ -159,7 +158,7 @@ Task<std::optional<Ending>> ToolsDriver::run_code(std::string language, std::str
   use.is_error = !ran.result.ok();
   use.output = describe_run(ran.result);
   use.run = record::run_of(ran.result);
-  if (ran.cut_by) ending = Ending{.reason = Reason::kCeiling, .ceiling = *ran.cut_by};
+  if (ran.cut_by) ending = Ending{.reason = Reason::kCeiling, .ceiling = ran.cut_by};
   // What the last good run left is what the answer can be about.
   if (ran.result.ok() && !ran.result.files.empty()) {
     record_.artifacts = artifacts_of(std::move(ran.result), nullptr);

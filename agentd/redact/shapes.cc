@@ -229,7 +229,10 @@ std::optional<Shape> ShapeFinder::json_web_token(std::size_t at) {
   constexpr std::size_t kMinPart = 10;
   std::size_t end = at;
   for (int part = 0; part < 3; ++part) {
-    if (part > 0 && (end >= text_.size() || text_[end++] != '.')) return std::nullopt;
+    if (part > 0) {
+      if (end >= text_.size() || text_[end] != '.') return std::nullopt;
+      ++end;
+    }
     if (part < 2 && !text_.substr(end).starts_with("eyJ")) return std::nullopt;
     const std::size_t run = run_length(end, Chars::kToken);
     if (run < kMinPart) return std::nullopt;

@@ -1,0 +1,110 @@
+// The only file that knows CLI11.
+#include "agentd/cli/arguments.h"
+
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <algorithm>
+
+namespace agentd::cli {
+namespace {
+
+constexpr const char* kSeeHelp = "agentctl --help shows what there is";
+
+// Every option takes exactly one value, whatever that value looks like.
+CLI::Option* one_value(CLI::Option* option) {
+  return option->expected(1)->allow_extra_args(false)->multi_option_policy(
+      CLI::MultiOptionPolicy::TakeLast);
+}
+
+void add_result_options(CLI::App& verb, Arguments& out) {
+  verb.add_flag("--json", out.json);
+  one_value(verb.add_option("--save", out.save));
+  one_value(verb.add_option("--image", out.image))
+      ->check(CLI::IsMember({"auto", "kitty", "iterm2", "sixel", "none"}));
+}
+
+void add_verbs(CLI::App& app, Arguments& out) {
+  const auto verb = [&app, &out](const char* name, Verb meant) {
+    CLI::App* added = app.add_subcommand(name);
+    added->set_help_flag();
+    added->parse_complete_callback([&out, meant] { out.verb = meant; });
+    return added;
+  };
+  CLI::App* ask = verb("ask", Verb::kAsk);
+  ask->add_option("text", out.text)->required();
+  ask->add_option("--file", out.files)
+      ->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  ask->add_flag("--js", out.javascript);
+  add_result_options(*ask, out);
+  CLI::App* show = verb("show", Verb::kShow);
+  show->add_option("id", out.text)->required();
+  add_result_options(*show, out);
+  CLI::App* history = verb("history", Verb::kHistory);
+  history->add_flag("--json", out.json);
+  one_value(history->add_option("--limit", out.limit))->check(CLI::Range(1, 200));
+  CLI::App* cancel = verb("cancel", Verb::kCancel);
+  cancel->add_option("id", out.text)->required();
+  verb("doctor", Verb::kDoctor);
+}
+
+}  // namespace
+
+sbx::Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
+  Arguments out;
+  CLI::App app;
+  bool help = false;
+  bool version = false;
+  app.set_help_flag();
+  app.fallthrough();
+  app.require_subcommand(0, 1);
+  app.add_flag("-h,--help", help);
+  app.add_flag("--version", version);
+  one_value(app.add_option("--socket", out.socket));
+  add_verbs(app, out);
+  // Help and version win over everything else that was typed, right or wrong.
+  const auto typed = [&words](const char* word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (words.empty() || typed("--help") || typed("-h")) return out;
+  try {
+    std::vector<std::string> reversed(words.rbegin(), words.rend());  // taken from the back
+    app.parse(std::move(reversed));
+  } catch (const CLI::ParseError& error) {
+    return sbx::invalid(error.what(), kSeeHelp);
+  }
+  if (version) {
+    out.verb = Verb::kVersion;
+  } else if (app.get_subcommands().empty()) {
+    return sbx::invalid("no verb was given", kSeeHelp);
+  }
+  return out;
+}
+
+std::string help_text() {
+  return R"help(agentctl: asks agentd, and shows what comes back.
+
+  agentctl ask "TEXT" [--file F]… [--js] [--json] [--save DIR] [--image HOW]
+  agentctl show ID    [--json] [--save DIR] [--image HOW]
+  agentctl history    [--limit N] [--json]
+  agentctl cancel ID
+  agentctl doctor                       what works, and what to do about the rest
+
+The result goes to stdout; states, attempts and the footer to stderr. Ctrl-C cancels.
+
+  --file F       a file for the program, repeatable
+  --js           a JavaScript program instead of Python
+  --json         the whole record, and nothing else on stdout
+  --save DIR     save every file of the result there; else what a chart or a file result
+                 names is saved in a new directory agentd-ID
+  --image HOW    auto, kitty, iterm2, sixel, none
+  --socket PATH  default AGENTD_SOCKET, /run/agentd/agentd.sock,
+                 $XDG_RUNTIME_DIR/sbx/agentd.sock
+
+Exit codes: 0 success; 1 gave up, or cancelled; 2 wrong use; 3 agentd or the sandbox failed.
+)help";
+}
+
+}  // namespace agentd::cli

@@ -1,0 +1,79 @@
+// agentctl ask.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "agentd/cli/exit_codes.h"
+#include "agentd/cli/present.h"
+#include "agentd/cli/verbs.h"
+#include "agentd/render/json_view.h"
+#include "agentd/render/record_text.h"
+#include "runtime/base/base64.h"
+#include "runtime/base/escape.h"
+#include "runtime/base/sys.h"
+
+namespace agentd::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr std::size_t kMaxFile = 10U << 20;  // agentd takes no more
+
+// {name, content_base64} of a file of the caller's.
+sbx::Result<Json> attach(const std::string& path) {
+  auto content = sbx::sys::read_file(path, kMaxFile);
+  if (!content) {
+    return sbx::invalid(fmt::format("{}: {}", path, to_string(content.error())),
+                        "files are at most 10 MiB together");
+  }
+  return Json{{"name", path.substr(path.rfind('/') + 1)},
+              {"content_base64", sbx::encode_base64(*content)}};
+}
+
+sbx::Result<Json> request_body(const Arguments& arguments) {
+  Json body{{"text", arguments.text}, {"language", arguments.javascript ? "javascript" : "python"}};
+  for (const std::string& path : arguments.files) {
+    SBX_ASSIGN(Json file, attach(path));
+    body["files"].push_back(std::move(file));
+  }
+  return body;
+}
+
+// One line for each state.
+void draw_state(const Json& event) {
+  fmt::print(stderr, "{}\n", sbx::escape_for_terminal(render::text_at(event, "text")));
+}
+
+}  // namespace
+
+int complain(const Trouble& trouble) {
+  fmt::print(stderr, "agentctl: {}\n", sbx::escape_for_terminal(trouble.text));
+  if (!trouble.fix.empty()) {
+    fmt::print(stderr, "agentctl: fix: {}\n", sbx::escape_for_terminal(trouble.fix));
+  }
+  return trouble.wrong_use ? kWrongUse : kMachinery;
+}
+
+int ask(ApiClient& client, const Arguments& arguments, int interrupts) {
+  const auto body = request_body(arguments);
+  if (!body) {
+    return complain({.wrong_use = true, .text = body.error().detail, .fix = body.error().fix});
+  }
+  const auto info = client.get("/v1/info");
+  if (const auto* trouble = std::get_if<Trouble>(&info)) return complain(*trouble);
+  fmt::print(stderr, "{}", render::provider_line(std::get<Json>(info)));
+  const auto accepted = client.post("/v1/requests", *body);
+  if (const auto* trouble = std::get_if<Trouble>(&accepted)) return complain(*trouble);
+  const std::string id = render::text_at(std::get<Json>(accepted), "id");
+  const auto followed = client.follow(id, interrupts, draw_state);
+  if (const auto* trouble = std::get_if<Trouble>(&followed)) {
+    return complain(
+        {.text = trouble->text, .fix = "agentctl show " + id + " shows what became of it"});
+  }
+  const auto record = client.get("/v1/requests/" + id);
+  if (const auto* trouble = std::get_if<Trouble>(&record)) return complain(*trouble);
+  return present(client, std::get<Json>(record), arguments);
+}
+
+}  // namespace agentd::cli

@@ -1,0 +1,72 @@
+// agentctl doctor: what works, and what to do about the rest.
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <nlohmann/json.hpp>
+
+#include "agentd/cli/exit_codes.h"
+#include "agentd/cli/verbs.h"
+#include "agentd/render/json_view.h"
+#include "runtime/base/escape.h"
+
+namespace agentd::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using render::flag_at;
+using render::member;
+using render::text_at;
+using sbx::escape_for_terminal;
+
+void line(bool good, std::string_view what, const std::string& detail, const std::string& fix) {
+  fmt::print("{:<4}  {:<9}  {}\n", good ? "ok" : "FAIL", what, escape_for_terminal(detail));
+  if (!good && !fix.empty())
+    fmt::print("{:<4}  {:<9}  fix: {}\n", "", "", escape_for_terminal(fix));
+}
+
+bool check_sandbox(const Json& box) {
+  const bool reachable = flag_at(box, "reachable");
+  if (!reachable) {
+    line(false, "sandbox", text_at(box, "problem"),
+         "start sbxd, or name its socket with agentd --sbxd-socket");
+    return false;
+  }
+  const Json& missing = member(box, "missing_layers");
+  std::string names;
+  for (const Json& name : missing) names += " " + (name.is_string() ? name.get<std::string>() : "");
+  if (!missing.empty()) {
+    line(false, "sandbox", "these required layers do not hold:" + names,
+         "sbx-run doctor says what this host lacks");
+    return false;
+  }
+  line(true, "sandbox", "every required layer holds", "");
+  return true;
+}
+
+void say_provider(const Json& provider) {
+  std::string detail = text_at(provider, "kind");
+  if (flag_at(provider, "replayed")) {
+    detail += ": recorded replies of " + text_at(provider, "origin") +
+              "; for other questions set up a model in agentd.toml";
+  } else {
+    detail += ": " + text_at(provider, "model") + " at " + text_at(provider, "origin");
+  }
+  line(true, "provider", detail, "");
+}
+
+}  // namespace
+
+int doctor(ApiClient& client, const std::string& socket) {
+  const auto info = client.get("/v1/info");
+  if (const auto* trouble = std::get_if<Trouble>(&info)) {
+    line(false, "agentd", trouble->text, trouble->fix);
+    return kMachinery;
+  }
+  const Json& json = std::get<Json>(info);
+  line(true, "agentd", "version " + text_at(json, "version") + " on " + socket, "");
+  const bool good = check_sandbox(member(json, "sandbox"));
+  say_provider(member(json, "provider"));
+  return std::fflush(stdout) == 0 && good ? kSucceeded : kMachinery;
+}
+
+}  // namespace agentd::cli

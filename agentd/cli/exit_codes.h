@@ -1,0 +1,15 @@
+// agentctl's exit codes.
+#pragma once
+
+#include <string>
+
+namespace agentd::cli {
+
+inline constexpr int kSucceeded = 0;
+inline constexpr int kGaveUp = 1;  // or was cancelled
+inline constexpr int kWrongUse = 2;
+inline constexpr int kMachinery = 3;  // agentd, the sandbox or this host failed
+
+[[nodiscard]] int exit_code_of(const std::string& state);
+
+}  // namespace agentd::cli

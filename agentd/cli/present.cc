@@ -1,0 +1,128 @@
+#include "agentd/cli/present.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "agentd/cli/exit_codes.h"
+#include "agentd/cli/save.h"
+#include "agentd/render/json_view.h"
+#include "agentd/render/png_pixels.h"
+#include "agentd/render/record_text.h"
+#include "agentd/render/sixel.h"
+#include "agentd/render/terminal.h"
+#include "http/uri.h"
+#include "runtime/base/escape.h"
+
+namespace agentd::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using render::ImageProtocol;
+using render::member;
+using render::text_at;
+
+std::string environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+ImageProtocol choose_protocol(const std::string& wanted) {
+  if (const auto named = render::protocol_from(wanted)) return *named;
+  if (::isatty(STDOUT_FILENO) == 0) return ImageProtocol::kNone;
+  const ImageProtocol known = render::protocol_of_environment(environment);
+  if (known != ImageProtocol::kNone || ::isatty(STDIN_FILENO) == 0) return known;
+  const bool plain =
+      environment("TERM").empty() || environment("TERM") == "dumb" || !environment("TMUX").empty();
+  return !plain && render::answers_sixel(STDIN_FILENO) ? ImageProtocol::kSixel
+                                                       : ImageProtocol::kNone;
+}
+
+// "" when this terminal cannot show it.
+std::string picture(ImageProtocol protocol, const std::string& file) {
+  if (!render::is_png(file)) return {};
+  switch (protocol) {
+    case ImageProtocol::kNone:
+      return {};
+    case ImageProtocol::kKitty:
+      return render::kitty_image(file);
+    case ImageProtocol::kIterm2:
+      return render::iterm2_image(file);
+    case ImageProtocol::kSixel:
+      break;
+  }
+  const auto pixels = render::png_pixels(file);
+  return pixels ? render::sixel_image(*pixels) : std::string();
+}
+
+OrTrouble<std::string> fetch(ApiClient& client, const Json& record, const std::string& name) {
+  return client.bytes("/v1/requests/" + text_at(record, "id") + "/artifacts/" +
+                      sbx::http::percent_encode(name, "/"));
+}
+
+void tell(const std::string& text) {
+  fmt::print(stderr, "{}", text);
+}
+
+// Saves one artifact, shows it when it is the picture of the result. False: said on stderr.
+bool present_artifact(ApiClient& client, const Json& record, const std::string& name,
+                      const std::string& directory, ImageProtocol protocol) {
+  const auto fetched = fetch(client, record, name);
+  if (const auto* trouble = std::get_if<Trouble>(&fetched)) {
+    tell(fmt::format("agentctl: {}\n", sbx::escape_for_terminal(trouble->text)));
+    return false;
+  }
+  const std::string& content = std::get<std::string>(fetched);
+  const auto path = save_file(directory, name, content);
+  if (!path) {
+    tell(fmt::format("agentctl: {}\n", to_string(path.error())));
+    return false;
+  }
+  const std::string shown = picture(protocol, content);
+  fmt::print("{}", shown);
+  (shown.empty() ? fmt::print("saved: {}\n", *path) : tell(fmt::format("saved: {}\n", *path)));
+  return true;
+}
+
+bool present_artifacts(ApiClient& client, const Json& record, const Arguments& arguments) {
+  const Json& result = member(record, "result");
+  const std::string named = text_at(result, "artifact");
+  const bool all = !arguments.save.empty();
+  const std::string directory =
+      all ? arguments.save : "agentd-" + text_at(record, "id").substr(0, 11);
+  bool good = true;
+  for (const Json& artifact : member(record, "artifacts")) {
+    const std::string name = text_at(artifact, "name");
+    if (!all && name != named) continue;
+    const ImageProtocol protocol = name == named && text_at(result, "type") == "chart"
+                                       ? choose_protocol(arguments.image)
+                                       : ImageProtocol::kNone;
+    good = present_artifact(client, record, name, directory, protocol) && good;
+  }
+  return good;
+}
+
+}  // namespace
+
+int exit_code_of(const std::string& state) {
+  if (state == "succeeded") return kSucceeded;
+  return state == "failed" ? kMachinery : kGaveUp;
+}
+
+int present(ApiClient& client, const Json& record, const Arguments& arguments) {
+  const int code = exit_code_of(text_at(record, "state"));
+  if (arguments.json) {
+    fmt::print("{}\n", record.dump(2, ' ', false, Json::error_handler_t::replace));
+    return std::fflush(stdout) == 0 ? code : kMachinery;
+  }
+  fmt::print("{}", render::result_text(record));
+  const bool saved = present_artifacts(client, record, arguments);
+  const bool written = std::fflush(stdout) == 0;
+  tell(render::attempt_lines(record) + render::footer(record));
+  return saved && written ? code : kMachinery;
+}
+
+}  // namespace agentd::cli

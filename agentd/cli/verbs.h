@@ -1,0 +1,19 @@
+// The verbs of agentctl, a file each. Each returns the exit code.
+#pragma once
+
+#include "agentd/cli/api_client.h"
+#include "agentd/cli/arguments.h"
+
+namespace agentd::cli {
+
+// `interrupts` is a signalfd of SIGINT and SIGTERM.
+[[nodiscard]] int ask(ApiClient& client, const Arguments& arguments, int interrupts);
+[[nodiscard]] int show(ApiClient& client, const Arguments& arguments);
+[[nodiscard]] int history(ApiClient& client, const Arguments& arguments);
+[[nodiscard]] int cancel(ApiClient& client, const Arguments& arguments);
+[[nodiscard]] int doctor(ApiClient& client, const std::string& socket);
+
+// Says it on stderr; the exit code that it means.
+int complain(const Trouble& trouble);
+
+}  // namespace agentd::cli

@@ -1,0 +1,113 @@
+#include "agentd/render/record_text.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "agentd/render/display_width.h"
+#include "agentd/render/json_view.h"
+#include "agentd/render/text_table.h"
+#include "runtime/base/escape.h"
+
+namespace agentd::render {
+namespace {
+
+using Json = nlohmann::ordered_json;
+using sbx::escape_for_terminal;
+using sbx::Keep;
+
+std::string with_line_end(std::string text) {
+  if (!text.empty() && !text.ends_with('\n')) text += '\n';
+  return text;
+}
+
+std::string money(double dollars) {
+  return dollars == 0 ? "$0" : fmt::format("${:.5f}", dollars);
+}
+
+std::string body_text(const Json& result) {
+  const std::string type = text_at(result, "type");
+  const Json& data = member(result, "data");
+  if (type == "table" && data.is_object()) return draw_table(data);
+  if ((type == "text" || type == "raw") && data.is_string()) {
+    return with_line_end(escape_for_terminal(data.get<std::string>(), Keep::kNewlinesAndTabs));
+  }
+  return {};
+}
+
+std::string attempt_line(const Json& attempt) {
+  const std::string failure = text_at(attempt, "class");
+  std::string line = fmt::format(
+      "  {} {:<9} {:6.1f} s  {:>6.0f} tokens  {}", number_at(attempt, "n"),
+      failure.empty() ? "ok" : escape_for_terminal(failure), number_at(attempt, "seconds"),
+      number_at(member(attempt, "tokens"), "input") +
+          number_at(member(attempt, "tokens"), "output"),
+      money(number_at(attempt, "cost_usd")));
+  const std::string detail = text_at(member(attempt, "error"), "detail");
+  if (!detail.empty()) line += "  " + cut_to_width(escape_for_terminal(detail), 100);
+  return line + '\n';
+}
+
+}  // namespace
+
+std::string result_text(const Json& record) {
+  const Json& result = member(record, "result");
+  std::string text;
+  if (const std::string banner = text_at(result, "banner"); !banner.empty()) {
+    text += "[" + escape_for_terminal(banner) + "]\n";
+  }
+  text += body_text(result);
+  if (const std::string note = text_at(result, "note"); !note.empty()) {
+    text += with_line_end(escape_for_terminal(note, Keep::kNewlinesAndTabs));
+  }
+  return text;
+}
+
+std::string attempt_lines(const Json& record) {
+  std::string text;
+  for (const Json& attempt : member(record, "attempts")) text += attempt_line(attempt);
+  return text;
+}
+
+std::string footer(const Json& record) {
+  const Json& provider = member(record, "provider");
+  const auto attempts = static_cast<int>(member(record, "attempts").size());
+  std::string text = fmt::format(
+      "{} attempt{} · {:.1f} s · {} ({}) · provider: {}{}\n", attempts, attempts == 1 ? "" : "s",
+      number_at(record, "wall_seconds"), money(number_at(record, "cost_usd")),
+      escape_for_terminal(text_at(record, "cost_basis")),
+      escape_for_terminal(text_at(provider, "kind")),
+      flag_at(provider, "replayed") ? std::string(", recorded")
+                                    : " " + escape_for_terminal(text_at(provider, "model")));
+  if (text_at(record, "state") != "succeeded") {
+    text += escape_for_terminal(text_at(record, "state")) + ": " +
+            escape_for_terminal(text_at(member(record, "reason"), "text")) + '\n';
+  }
+  return text;
+}
+
+std::string provider_line(const Json& info) {
+  const Json& provider = member(info, "provider");
+  const std::string kind = escape_for_terminal(text_at(provider, "kind"));
+  const std::string origin = escape_for_terminal(text_at(provider, "origin"));
+  if (flag_at(provider, "replayed")) {
+    return fmt::format("provider: {} (recorded replies of {}; no model is asked)\n", kind, origin);
+  }
+  return fmt::format("provider: {} ({} at {})\n", kind,
+                     escape_for_terminal(text_at(provider, "model")), origin);
+}
+
+std::string history_lines(const Json& page) {
+  std::string text;
+  for (const Json& each : member(page, "requests")) {
+    const std::string what = escape_for_terminal(text_at(each, "text"));
+    text += fmt::format(
+        "{}  {:<19.19}  {:<9}  {:>2}  {:>9}  {}\n", escape_for_terminal(text_at(each, "id")),
+        escape_for_terminal(text_at(each, "created_at")),
+        escape_for_terminal(text_at(each, "state")), number_at(each, "attempts_made"),
+        money(number_at(each, "cost_usd")), cut_to_width(what, 60));
+  }
+  return text;
+}
+
+}  // namespace agentd::render

@@ -1,0 +1,29 @@
+// What a terminal can show, and pictures in its terms. Pure but for the environment and the query.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace agentd::render {
+
+enum class ImageProtocol : std::uint8_t { kNone, kKitty, kIterm2, kSixel };
+[[nodiscard]] std::optional<ImageProtocol> protocol_from(std::string_view name);  // "kitty", …
+
+// By what the environment says of the terminal (`variable` looks one up); a multiplexer passes
+// pictures on to nobody. kNone when it says nothing.
+[[nodiscard]] ImageProtocol protocol_of_environment(std::string (*variable)(const char* name));
+
+// Asks the terminal on `fd` (Primary Device Attributes) whether it knows sixel. Waits for its
+// answer at most a moment; false for one that says nothing.
+[[nodiscard]] bool answers_sixel(int fd);
+
+// A PNG file in the kitty graphics protocol, and any image file in iTerm2's. Both carry base64
+// only: the file's bytes reach the terminal in no other way.
+[[nodiscard]] std::string kitty_image(std::string_view png);
+[[nodiscard]] std::string iterm2_image(std::string_view file);
+
+[[nodiscard]] bool is_png(std::string_view bytes);
+
+}  // namespace agentd::render
