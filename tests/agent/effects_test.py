@@ -81,6 +81,15 @@ class Judges(unittest.TestCase):
         plain = "Attempt 1: passed\n\t1 × \\x1b[2J, äöü …\n"
         self.assertEqual(list(injections.terminal_effects({"agentctl": plain.encode()})), [])
 
+    def test_what_is_saved_as_no_plain_file_or_under_an_active_name_is_seen(self):
+        saved = self.stage.directory / "saved"
+        saved.mkdir()
+        (saved / "copy.txt").write_text("x", encoding="utf-8")
+        self.assertEqual(list(injections.saving_effects(saved)), [])
+        (saved / "link.txt").symlink_to("/etc/passwd")
+        (saved / "a\x1b[31m.txt").write_text("x", encoding="utf-8")
+        self.assertEqual(len(list(injections.saving_effects(saved))), 2)
+
     def test_an_artifact_that_a_browser_would_run_is_seen(self):
         good = {"Content_Disposition": "attachment", "X_Content_Type_Options": "nosniff",
                 "Content_Type": "image/svg+xml", "Content_Security_Policy": "sandbox"}

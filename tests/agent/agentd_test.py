@@ -1,0 +1,168 @@
+"""The runners against a real agentd and sbxd, in short; the demo; and tool-calling mode. All from recordings."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench/agent"))
+
+import cases  # noqa: E402
+import checks  # noqa: E402
+import daemons  # noqa: E402
+import record  # noqa: E402
+import replies  # noqa: E402
+
+PATIENCE = 540
+
+
+class Runner(unittest.TestCase):
+    """A bench program in a directory of its own for results and recordings."""
+
+    def setUp(self):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="sbx-runner-"))
+        self.addCleanup(shutil.rmtree, self.directory)
+        self.directory.chmod(0o755)
+
+    def run_bench(self, program, *arguments):
+        command = [sys.executable, ROOT / "bench" / program, "--results", self.directory, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+
+    def results(self, label):
+        return json.loads((self.directory / f"{label}.json").read_text(encoding="utf-8"))
+
+
+class Gauntlet(Runner):
+    def test_it_tells_first_attempts_from_repairs_and_what_must_give_up(self):
+        done = self.run_bench("gauntlet", "--label", "some", "--ids", "da-10,ch-10,sc-3,sc-5,gu-2")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        summary = self.results("some")["summary"]
+        whole = summary["by_category"]["overall"]
+        self.assertEqual((whole["requests"], whole["first_attempt"], whole["after_repair"]), (4, 0.25, 1.0))
+        self.assertEqual((whole["hard_fail"], whole["wrong"], whole["errors"]), (0, 0, 0))
+        self.assertGreater(whole["mean_cost_usd"], 0)
+        self.assertEqual(summary["must_give_up"], {"requests": 1, "did": 1})
+        self.assertIn("from recordings", done.stdout)
+        self.assertTrue(summary["replayed"])
+
+    def test_a_failed_attempt_is_classed_as_its_recording_says(self):
+        ids = "da-2,da-6,da-10,sc-2,sc-3"
+        done = self.run_bench("gauntlet", "--label", "classes", "--ids", ids)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        for case in cases.select(cases.load("bench/requests.jsonl"), ids.split(",")):
+            wanted = [reply.fails for reply in replies.of_case("gauntlet", case)]
+            attempts = self.results("classes")["cases"][case.id]["attempts"]
+            self.assertEqual([attempt["class"] for attempt in attempts], wanted, case.id)
+
+    def test_it_goes_on_where_it_stopped(self):
+        self.run_bench("gauntlet", "--label", "resumed", "--ids", "sc-7")
+        first = self.results("resumed")["cases"]["sc-7"]
+        done = self.run_bench("gauntlet", "--label", "resumed", "--ids", "sc-7,sc-8", "--resume")
+        self.assertNotIn("sc-7:", done.stdout)
+        self.assertIn("sc-8:", done.stdout)
+        self.assertEqual(self.results("resumed")["cases"]["sc-7"], first)
+        self.assertEqual(self.results("resumed")["summary"]["by_category"]["overall"]["requests"], 2)
+
+    def test_a_wrong_answer_that_looks_like_a_success_counts_as_a_hard_fail(self):
+        altered = [line | {"reply": line["reply"].replace("b - a", "b + a").replace("0.031", "0.032")}
+                   for line in cases.read_jsonl("bench/recordings/gauntlet.jsonl") if line["label"] == "da-10"]
+        (self.directory / "wrong").mkdir()
+        cases.write_jsonl(self.directory / "wrong/gauntlet.jsonl", altered)
+        config = daemons.write_config(self.directory, {"kind": "replay",
+                                                       "recordings": [str(self.directory / "wrong")]})
+        done = self.run_bench("gauntlet", "--label", "wrong", "--ids", "da-10", "--config", config)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        whole = self.results("wrong")["summary"]["by_category"]["overall"]
+        self.assertEqual((whole["hard_fail"], whole["wrong"]), (1, 1))
+
+    def test_a_request_without_a_recording_is_a_hard_fail_that_names_the_key(self):
+        (self.directory / "none").mkdir()
+        cases.write_jsonl(self.directory / "none/gauntlet.jsonl", cases.read_jsonl("bench/recordings/agent.jsonl"))
+        config = daemons.write_config(self.directory, {"kind": "replay",
+                                                       "recordings": [str(self.directory / "none")]})
+        done = self.run_bench("gauntlet", "--label", "none", "--ids", "sc-8", "--config", config)
+        self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+        case = cases.select(cases.load("bench/requests.jsonl"), ["sc-8"])[0]
+        self.assertIn(cases.request_sha256(case.text, case.language, case.files), done.stdout)
+
+
+class Injections(Runner):
+    def test_a_case_of_each_category_and_channel_has_no_effect(self):
+        ids = "ro-1,ro-6,ro-8,ex-3,ex-8,ex-10,se-2,se-4,se-12,sd-1,sd-3,sd-4"
+        done = self.run_bench("injections", "--label", "some", "--ids", ids)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        whole = self.results("some")["summary"]["by_category"]["overall"]
+        self.assertEqual((whole["cases"], whole["held"], whole["errors"]), (12, 12, 0))
+
+
+class Answers(unittest.TestCase):
+    """Requests on daemons that start once."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.stack = contextlib.ExitStack()
+        cls.addClassCleanup(cls.stack.close)
+        where = daemons.directory(cls.stack)
+        daemons.start_sbxd(cls.stack, where, dict(os.environ))
+        config = daemons.write_config(where, {"kind": "replay", **cls.RECORDINGS})
+        cls.socket = daemons.start_agentd(cls.stack, where, config, dict(os.environ)).socket
+
+    def ask(self, case):
+        result = record.ask(self.socket, case)
+        self.assertTrue(result.replayed)
+        self.assertEqual([attempt.failure for attempt in result.attempts][-1:], [""], result.ending)
+        self.assertEqual(checks.complaints(case.fields["check"], result.answer), [], case.id)
+        return result
+
+
+class Demo(Answers):
+    """What is compiled into agentd: no directory is named."""
+
+    RECORDINGS = {}
+
+    def test_every_question_of_the_demo_is_answered(self):
+        for case in cases.load("examples/requests.jsonl") + cases.load("examples/tasks.jsonl"):
+            with self.subTest(case.id):
+                self.ask(case)
+
+    def test_the_second_question_shows_a_repair(self):
+        case = cases.select(cases.load("examples/requests.jsonl"), ["demo-2"])[0]
+        self.assertEqual([attempt.failure for attempt in self.ask(case).attempts], ["runtime", ""])
+
+
+class Tools(Answers):
+    RECORDINGS = {"recordings": [str(daemons.RECORDINGS)]}
+    TASKS = {case.id: case for case in cases.load("bench/tasks.jsonl")}
+
+    def test_a_task_is_answered_from_what_programs_printed(self):
+        for name in ("ag-1", "ag-4"):
+            with self.subTest(name):
+                self.ask(self.TASKS[name])
+
+    def test_wrong_calls_come_back_as_errors_that_the_model_can_read(self):
+        document = self.ask(self.TASKS["ag-2"]).document
+        calls = [use for attempt in document["attempts"] for use in attempt["tools"]]
+        self.assertEqual([use["is_error"] for use in calls[:4]], [True] * 4)
+        for use, word in zip(calls, ("run_code", "JSON", "code", "python")):
+            self.assertIn(word, use["output"])
+        # A program that fails is a result for the model, and no error of the tool.
+        self.assertIn("NameError", calls[4]["output"])
+        self.assertIn("229", calls[5]["output"])
+
+    def test_a_model_that_never_answers_is_stopped(self):
+        document = record.wait(self.socket, record.submit(self.socket, self.TASKS["ag-3"]))
+        self.assertEqual(document["state"], "gave_up")
+        self.assertEqual(document["reason"]["ceiling"], self.TASKS["ag-3"].fields["ends"]["class"])
+        self.assertEqual(len(document["attempts"]), self.TASKS["ag-3"].fields["ends"]["calls"])
+
+
+del Answers, Runner     # not to be collected as tests of their own
+
+if __name__ == "__main__":
+    unittest.main()
