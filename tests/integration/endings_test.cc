@@ -64,7 +64,7 @@ TEST_P(Endings, AnEndlessLoopEndsOnTimeAndKeepsItsOutput) {
   EXPECT_EQ(result["exit_code"], -1);
   EXPECT_TRUE(result["signal"].is_null());
   EXPECT_GE(result["duration_seconds"].get<double>(), 1.0);
-  EXPECT_LT(result["duration_seconds"].get<double>(), 2.0);
+  EXPECT_LT(result["duration_seconds"].get<double>(), 4.0);
   EXPECT_THAT(note_codes(result), Contains("wall"));
   EXPECT_THAT(result["limits_hit"].get<std::vector<std::string>>(), Contains("wall_seconds"));
 }
