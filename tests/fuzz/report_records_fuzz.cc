@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <vector>
 
 #include "runtime/base/sys.h"
@@ -63,7 +64,11 @@ sbx::spawn::Child make_child(Peers& peers) {
 void step(sbx::supervise::Supervision& supervision) {
   std::vector<pollfd> fds;
   supervision.add_interest(fds);
-  require(::poll(fds.data(), fds.size(), 0) >= 0);
+  int ready = -1;
+  do {
+    ready = ::poll(fds.data(), fds.size(), 0);
+  } while (ready < 0 && errno == EINTR);  // libFuzzer's timer
+  require(ready >= 0);
   supervision.step(fds);
 }
 
