@@ -52,6 +52,12 @@ target_precompile_headers(sbx_test_pch PRIVATE
   <algorithm> <array> <chrono> <cstdint> <cstring> <functional> <memory> <optional> <span> <string>
   <string_view> <utility> <variant> <vector> <gmock/gmock.h> <gtest/gtest.h>)
 
+# sbx_counts_sandboxes(test…): tests that start sandboxes on this host, or count all that are left of any:
+# ctest -j runs one of them at a time.
+function(sbx_counts_sandboxes)
+  set_tests_properties(${ARGN} PROPERTIES RESOURCE_LOCK sandboxes)
+endfunction()
+
 # sbx_test(name SOURCES … DEPENDS … [TIMEOUT s] [LABELS …]): one GoogleTest program, one ctest entry.
 function(sbx_test name)
   cmake_parse_arguments(ARG "" "TIMEOUT" "SOURCES;DEPENDS;LABELS" ${ARGN})

@@ -82,7 +82,7 @@ Result<Report> measure_all(const Options& options) {
   setting.programs = own_directory();
   setting.compare = options.compare;
   SBX_ASSIGN(setting.rootfs, find_rootfs());
-  std::string scratch = "/tmp/sbx-bench-XXXXXX";
+  std::string scratch = "/tmp/bench-sbx-XXXXXX";
   if (::mkdtemp(scratch.data()) == nullptr) return sys_error("mkdtemp", scratch);
   const ScopeExit remove([&] {
     std::error_code ignored;  // two small files in /tmp at worst

@@ -29,7 +29,7 @@ constexpr int kMaxPieces = 48;
 struct Ground {
   Ground() {
     std::string path =
-        ::access("/dev/shm", W_OK) == 0 ? "/dev/shm/sbx-fuzz-XXXXXX" : "/tmp/sbx-fuzz-XXXXXX";
+        ::access("/dev/shm", W_OK) == 0 ? "/dev/shm/test-sbx-fuzz-XXXXXX" : "/tmp/test-sbx-fuzz-XXXXXX";
     require(::mkdtemp(path.data()) != nullptr);
     auto opened = sbx::sys::open(path, O_RDONLY | O_DIRECTORY);
     require(opened.has_value());

@@ -49,7 +49,7 @@ def compile_complaints(compiler, header):
     """Compiles two files that use the header alone, strictly, and joins them: what it defines must
     be allowed to be there twice."""
     include = os.path.dirname(os.path.dirname(header))
-    with tempfile.TemporaryDirectory(prefix="sbx-header-") as directory:
+    with tempfile.TemporaryDirectory(prefix="test-sbx-header-") as directory:
         objects = []
         for name in ("first", "second"):
             source = os.path.join(directory, name + ".cc")

@@ -155,7 +155,7 @@ Finished run_process(const std::vector<std::string>& argv, const ProcessOptions&
 }
 
 TemporaryDirectory::TemporaryDirectory() {
-  char path[] = "/tmp/sbx-test-XXXXXX";
+  char path[] = "/tmp/test-sbx-XXXXXX";
   if (::mkdtemp(path) == nullptr || ::chmod(path, 0777) != 0) {
     throw std::runtime_error("a temporary directory");
   }

@@ -37,7 +37,7 @@ bool closes_on_exec(int fd) {
 class Directory : public ::testing::Test {
  protected:
   void SetUp() override {
-    char path[] = "/tmp/sbx-base-XXXXXX";
+    char path[] = "/tmp/test-sbx-base-XXXXXX";
     ASSERT_NE(::mkdtemp(path), nullptr);
     path_ = path;
     auto fd = open(path_, O_RDONLY | O_DIRECTORY);

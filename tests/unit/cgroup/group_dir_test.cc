@@ -38,7 +38,7 @@ TEST(ParseNumber, TakesOneNumberAndNothingElse) {
 class DecoyTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    std::string pattern = "/dev/shm/sbx-decoy-XXXXXX";
+    std::string pattern = "/dev/shm/test-sbx-decoy-XXXXXX";
     ASSERT_NE(::mkdtemp(pattern.data()), nullptr);
     path_ = pattern;
     for (const char* file : {"cgroup.procs", "cgroup.controllers", "cgroup.subtree_control",

@@ -27,7 +27,7 @@ namespace sbx::collect {
 class TemporaryTree {
  public:
   explicit TemporaryTree(const std::string& parent = "/tmp")
-      : path_(parent + "/sbx-collect-XXXXXX") {
+      : path_(parent + "/test-sbx-collect-XXXXXX") {
     if (::mkdtemp(path_.data()) == nullptr) std::abort();
     fd_ = UniqueFd(::open(path_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   }

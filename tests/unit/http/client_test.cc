@@ -234,7 +234,7 @@ TEST_P(EitherClient, ForgetsTheHeadOfContinue) {
 }
 
 TEST_P(EitherClient, ACertificateThatNobodyVouchesForIsRefused) {
-  char directory[] = "/tmp/sbx-tls-XXXXXX";
+  char directory[] = "/tmp/test-sbx-tls-XXXXXX";
   ASSERT_NE(::mkdtemp(directory), nullptr);
   const std::string key = std::string(directory) + "/key.pem";
   const std::string certificate = std::string(directory) + "/certificate.pem";

@@ -23,7 +23,7 @@ using test::RawClient;
 class UnixListener : public ::testing::Test {
  protected:
   void SetUp() override {
-    char path[] = "/tmp/sbx-http-XXXXXX";
+    char path[] = "/tmp/test-sbx-http-XXXXXX";
     ASSERT_NE(::mkdtemp(path), nullptr);
     directory_ = path;
     path_ = directory_ + "/d.sock";

@@ -156,7 +156,7 @@ void RunningServer::add_routes() {
 }
 
 RunningServer::RunningServer(ServerSetup setup) {
-  char made[] = "/tmp/sbx-http-XXXXXX";
+  char made[] = "/tmp/test-sbx-http-XXXXXX";
   directory_ = ::mkdtemp(made);
   path = directory_ + "/s.sock";
   add_routes();

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 class Images : public ::testing::Test {
  protected:
   void SetUp() override {
-    char path[] = "/tmp/sbx-images-XXXXXX";
+    char path[] = "/tmp/test-sbx-images-XXXXXX";
     ASSERT_NE(::mkdtemp(path), nullptr);
     config_.image_dir = path;
   }

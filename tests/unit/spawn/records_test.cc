@@ -27,7 +27,7 @@ namespace fs = std::filesystem;
 class Runtime : public ::testing::Test {
  protected:
   void SetUp() override {
-    char path[] = "/tmp/sbx-records-XXXXXX";
+    char path[] = "/tmp/test-sbx-records-XXXXXX";
     ASSERT_NE(::mkdtemp(path), nullptr);
     top_ = path;
     auto opened = RuntimeDirectory::open(path_of("run"));
