@@ -133,7 +133,10 @@ Task<Charge> Spending::settle_call(CallPlan plan, std::optional<providers::Usage
   if (usage && is_plausible(*usage) && usage->input_tokens + usage->output_tokens <= plan.tokens) {
     const MicroDollars cost =
         record::cost_of(usage->input_tokens, usage->output_tokens, input_price, output_price);
-    charge = {usage->input_tokens, usage->output_tokens, std::min(cost, plan.cost), false, false};
+    // A longer reply than was allowed can cost more than was reserved without having more tokens.
+    if (cost <= plan.cost) {
+      charge = {usage->input_tokens, usage->output_tokens, cost, false, false};
+    }
   }
   std::vector<ledger::Actual> actual;
   actual.push_back({account(kTokens), charge.input_tokens + charge.output_tokens});

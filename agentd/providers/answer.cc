@@ -107,9 +107,9 @@ Verdict Answer::judge_failure(const ClientError& error, const std::string& host)
     case ClientError::Kind::kBroken: {
       // A reply that had begun is kept as what it is: cut.
       if (accumulator_->begun() && !accumulator_->error()) return judge_reply(false);
+      // Not again: one reservation covers one reply.
       Verdict verdict = failed(Trouble::kUnreachable, detail);
       std::get<ProviderError>(verdict.result).may_have_cost = true;
-      verdict.retry = true;
       return verdict;
     }
     case ClientError::Kind::kTimeout: {

@@ -24,11 +24,10 @@ HttpProvider::HttpProvider(sbx::async::Loop& loop, sbx::http::AsyncClient& clien
 
 namespace {
 
-CompletionResult cancelled(int tries, bool may_have_cost) {
-  return ProviderError{.trouble = Trouble::kCancelled,
-                       .detail = "the call was cancelled",
-                       .tries = tries,
-                       .may_have_cost = may_have_cost};
+// Between two tries, of which none was answered.
+CompletionResult cancelled(int tries) {
+  return ProviderError{
+      .trouble = Trouble::kCancelled, .detail = "the call was cancelled", .tries = tries};
 }
 
 // How long to wait before the next try; nullopt: not at all, give up.
@@ -51,7 +50,6 @@ std::optional<milliseconds> pause(const Verdict& verdict, const RetryPolicy& pol
 Task<CompletionResult> HttpProvider::complete(CompletionRequest request,
                                               const Cancellation* cancellation) {
   const std::string body = wire_->body(request, options_.wire);
-  bool may_have_cost = false;
   for (int tries = 1;; ++tries) {
     Try one = co_await try_once(body, request.deadline, cancellation);
     if (auto* completion = std::get_if<Completion>(&one.verdict.result)) {
@@ -59,14 +57,12 @@ Task<CompletionResult> HttpProvider::complete(CompletionRequest request,
       co_return std::move(one.verdict.result);
     }
     auto& error = std::get<ProviderError>(one.verdict.result);
-    may_have_cost = may_have_cost || error.may_have_cost;
     error.tries = tries;
-    error.may_have_cost = may_have_cost;
     const auto wait =
         pause(one.verdict, options_.retry, tries, options_.random(), request.deadline);
     if (!wait) co_return std::move(one.verdict.result);
     const Wake wake = co_await loop_.sleep_until(steady_clock::now() + *wait, cancellation);
-    if (wake == Wake::kCancelled) co_return cancelled(tries, may_have_cost);
+    if (wake == Wake::kCancelled) co_return cancelled(tries);
   }
 }
 

@@ -1,8 +1,9 @@
 // HttpProvider: a model server on the network, in one of the dialects of wire.h.
 //
 // Streams by default, so that a call can be cancelled, or cut, in the middle; a server that answers
-// plainly anyway is understood. Tries again, with growing waits, only while nothing of a reply has
-// arrived. Runs on the loop.
+// plainly anyway is understood. Tries again, with growing waits, only after a try that cannot have
+// cost anything: refused for now, or never sent. So one reservation covers all tries. Runs on the
+// loop.
 #pragma once
 
 #include <chrono>

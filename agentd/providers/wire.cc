@@ -10,7 +10,11 @@ using Json = nlohmann::ordered_json;
 
 Completion Accumulator::take() {
   Completion completion = std::move(completion_);
-  if (!complete_) completion.finish = Finish::kCut;
+  if (!complete_) {
+    completion.finish = Finish::kCut;
+    // What was told so far is not what it came to: Anthropic's first event counts one token.
+    completion.usage.reset();
+  }
   std::erase_if(completion.tool_calls, [](const ToolCall& call) { return call.name.empty(); });
   return completion;
 }

@@ -43,7 +43,8 @@ class Accumulator {
   [[nodiscard]] bool complete() const { return complete_; }
   // What the server says went wrong, or that it does not speak this dialect.
   [[nodiscard]] const std::optional<std::string>& error() const { return error_; }
-  // The reply so far. Its finish is kCut when the server never said that it was complete.
+  // The reply so far. Its finish is kCut, without usage, when the server never said that it was
+  // complete.
   [[nodiscard]] Completion take();
 
  protected:

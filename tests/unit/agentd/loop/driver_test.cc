@@ -262,6 +262,7 @@ TEST_F(DriverTest, ACallThatMayHaveCostSomethingIsBilledAsReserved) {
 }
 
 TEST_F(DriverTest, UsageThatCannotBeIsBilledAsReservedAndFlagged) {
+  provider_.info_.prices = {0.1, 1};
   int requests = 0;
   for (const auto& [usage, flagged] : std::vector<std::pair<std::optional<providers::Usage>, bool>>{
            {std::nullopt, false},
@@ -269,6 +270,7 @@ TEST_F(DriverTest, UsageThatCannotBeIsBilledAsReservedAndFlagged) {
            {providers::Usage{1000, 0}, true},
            {providers::Usage{-5, 10}, true},
            {providers::Usage{1'000'000, 10}, true},
+           {providers::Usage{10, 4000}, true},  // dearer than what was reserved, but no more
            {providers::Usage{INT64_MAX / 2, INT64_MAX / 2}, true}}) {
     begin("r" + std::to_string(++requests));
     Completion reply = reply_with("print(1)");

@@ -172,13 +172,16 @@ TEST_F(HttpProviderTest, BusyServersAreAskedAgain) {
   }
 }
 
-TEST_F(HttpProviderTest, AConnectionThatBreaksBeforeTheReplyIsTriedAgain) {
+// The server may have made the reply that got lost: a second try would be a second charge.
+TEST_F(HttpProviderTest, AConnectionThatBreaksBeforeTheReplyIsNotTriedAgain) {
   std::atomic<int> asked = 0;
-  const Completion reply = completion([&](Peer& peer, const Heard&) {
+  const ProviderError broken = error([&](Peer& peer, const Heard&) {
     if (++asked == 1) return peer.close();
     peer.answer(200, "application/json", kPlain);
   });
-  EXPECT_EQ(reply.tries, 2);
+  EXPECT_EQ(broken.trouble, Trouble::kUnreachable);
+  EXPECT_EQ(heard_.size(), 1U);
+  EXPECT_TRUE(broken.may_have_cost);
 }
 
 TEST_F(HttpProviderTest, RetryAfterIsKeptUpToItsLimit) {
@@ -337,6 +340,22 @@ TEST_F(HttpProviderTest, NobodyListeningIsSaidAfterAllTries) {
   EXPECT_EQ(error.trouble, Trouble::kUnreachable);
   EXPECT_EQ(error.tries, 3);
   EXPECT_FALSE(error.may_have_cost);
+}
+
+// Its first event counts one token of output, its last one all: without that nothing is known.
+TEST_F(HttpProviderTest, AReplyThatIsCutHasNoUsage) {
+  wire_ = anthropic_wire;
+  const Completion reply = completion([](Peer& peer, const Heard&) {
+    peer.send("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 9999\r\n\r\n");
+    peer.event(
+        R"({"type":"message_start","message":{"usage":{"input_tokens":4,"output_tokens":1}}})");
+    peer.event(R"({"type":"content_block_delta","index":0,)"
+               R"("delta":{"type":"text_delta","text":"a long rep"}})");
+    peer.close();
+  });
+  EXPECT_EQ(reply.text, "a long rep");
+  EXPECT_EQ(reply.finish, Finish::kCut);
+  EXPECT_FALSE(reply.usage);
 }
 
 TEST_F(HttpProviderTest, SpeaksAnthropicToo) {
