@@ -44,10 +44,12 @@ std::string listening_socket(bool root) {
   return root ? kRootSocket : below("XDG_RUNTIME_DIR", "/sbx/agentd.sock");
 }
 
-std::string sbxd_socket() {
-  if (std::string given = from_environment("SBX_SOCKET"); !given.empty()) return given;
-  const std::string users = below("XDG_RUNTIME_DIR", "/sbx/sbxd.sock");
-  if (::access(kRootSbxdSocket, W_OK) == 0 || users.empty()) return kRootSbxdSocket;
+std::string find_socket(const std::string& given, const char* variable, const char* system,
+                        std::string_view in_runtime_dir) {
+  if (!given.empty()) return given;
+  if (std::string named = from_environment(variable); !named.empty()) return named;
+  const std::string users = below("XDG_RUNTIME_DIR", in_runtime_dir);
+  if (::access(system, W_OK) == 0 || users.empty()) return system;
   return users;
 }
 
@@ -67,7 +69,6 @@ sbx::Result<void> make_with_parents(const std::string& path, mode_t mode) {
 sbx::Result<Places> choose_places(const AgentConfig& config, bool root) {
   Places places{config.socket, config.sbxd_socket, config.state_dir};
   if (places.socket.empty()) places.socket = listening_socket(root);
-  if (places.sbxd_socket.empty()) places.sbxd_socket = sbxd_socket();
   if (places.state_dir.empty()) places.state_dir = state_directory(root);
   if (places.state_dir.empty()) {
     return sbx::invalid("there is no home for the state of agentd", "give --state-dir DIR");
@@ -95,11 +96,11 @@ sbx::Result<void> make_places(const Places& places) {
 }
 
 std::string find_agentd_socket(const std::string& given) {
-  if (!given.empty()) return given;
-  if (std::string named = from_environment("AGENTD_SOCKET"); !named.empty()) return named;
-  const std::string users = below("XDG_RUNTIME_DIR", "/sbx/agentd.sock");
-  if (::access(kRootSocket, W_OK) == 0 || users.empty()) return kRootSocket;
-  return users;
+  return find_socket(given, "AGENTD_SOCKET", kRootSocket, "/sbx/agentd.sock");
+}
+
+std::string find_sbxd_socket(const std::string& given) {
+  return find_socket(given, "SBX_SOCKET", kRootSbxdSocket, "/sbx/sbxd.sock");
 }
 
 }  // namespace agentd::config

@@ -10,12 +10,12 @@ namespace agentd::config {
 
 struct Places {
   std::string socket;       // empty: there is nowhere to put one
-  std::string sbxd_socket;  // never empty; need not be there yet
+  std::string sbxd_socket;  // empty: not configured, to be found when it is needed
   std::string state_dir;
 };
 
-// By the configuration, else by the environment (XDG_*, HOME, STATE_DIRECTORY, RUNTIME_DIRECTORY,
-// SBX_SOCKET). kInvalid when there is no home for state.
+// By the configuration, else by the environment (XDG_*, HOME, STATE_DIRECTORY, RUNTIME_DIRECTORY).
+// kInvalid when there is no home for state.
 [[nodiscard]] sbx::Result<Places> choose_places(const AgentConfig& config, bool root);
 
 // The state directory (0700), those above it and the socket's. kHost when it is somebody else's.
@@ -24,5 +24,10 @@ struct Places {
 // Where a client looks for agentd: `given`, AGENTD_SOCKET, /run/agentd/agentd.sock if accessible,
 // $XDG_RUNTIME_DIR/sbx/agentd.sock.
 [[nodiscard]] std::string find_agentd_socket(const std::string& given);
+
+// Where sbxd is now: `given`, SBX_SOCKET, /run/sbx/sbxd.sock if accessible,
+// $XDG_RUNTIME_DIR/sbx/sbxd.sock. Never empty. Asked before each connection, as sbxd may start
+// later.
+[[nodiscard]] std::string find_sbxd_socket(const std::string& given);
 
 }  // namespace agentd::config

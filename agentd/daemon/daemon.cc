@@ -142,7 +142,10 @@ Daemon::Daemon(Started started, sbx::UniqueFd signals)
       pool_(loop_, kPoolThreads),
       store_pool_(loop_, 1),
       client_(loop_),
-      sandbox_(loop_, pool_, client_, {.socket = started_.places.sbxd_socket}),
+      sandbox_(
+          loop_, pool_, client_,
+          {.socket =
+               [given = started_.places.sbxd_socket] { return config::find_sbxd_socket(given); }}),
       ledger_(started_.book, store_pool_),
       server_(loop_, router_, server_options()),
       tasks_(loop_) {}

@@ -58,7 +58,7 @@ Task<RunOutcome> SbxdClient::run(RunRequest request, const Cancellation* cancell
   ClientRequest call;
   call.method = sbx::http::Method::kPost;
   call.url = "http://sbxd/v1/run";
-  call.unix_socket = options_.socket;
+  call.unix_socket = options_.socket();
   call.headers.add("Content-Type", "application/json");
   call.timeout = request.wall + kBesideTheRun;
   call.body_bytes = kMaxAnswerBytes;
@@ -99,7 +99,7 @@ Task<InfoOutcome> SbxdClient::info(const Cancellation* cancellation) {
   if (info_ && steady_clock::now() - info_at_ < options_.info_age) co_return *info_;
   ClientRequest call;
   call.url = "http://sbxd/v1/info";
-  call.unix_socket = options_.socket;
+  call.unix_socket = options_.socket();
   call.timeout = kInfoTimeout;
   ClientResult result = co_await client_.perform(std::move(call), cancellation);
   if (const auto* error = std::get_if<ClientError>(&result)) {
@@ -122,7 +122,7 @@ SandboxFailure SbxdClient::failure_of(const ClientError& error) const {
   if (error.kind == ClientError::Kind::kCancelled) return cancelled();
   if (error.kind == ClientError::Kind::kUnreachable) {
     return {.kind = Kind::kUnreachable,
-            .detail = "sbxd does not answer on " + options_.socket + ": " + error.detail,
+            .detail = "sbxd does not answer on " + options_.socket() + ": " + error.detail,
             .fix = "start sbxd, or name its socket with --sbxd-socket"};
   }
   return {.kind = Kind::kLost, .detail = "the connection to sbxd: " + error.detail};

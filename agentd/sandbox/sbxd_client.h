@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -17,7 +18,7 @@
 namespace agentd::sandbox {
 
 struct SbxdOptions {
-  std::string socket{};
+  std::function<std::string()> socket{};       // where sbxd is, asked before each connection
   std::chrono::milliseconds info_age{60'000};  // older ones are asked for again
   int busy_tries = 5;                          // how often a refusal "for now" is waited out
   std::chrono::milliseconds busy_wait{1000};   // where no Retry-After says how long

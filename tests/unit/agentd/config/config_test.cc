@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "agentd/config/places.h"
 #include "agentd/daemon/arguments.h"
@@ -105,8 +106,6 @@ TEST(Places, ComeFromTheConfigurationThenTheEnvironment) {
   EXPECT_EQ(choose_places({}, true)->socket, "/run/agentd/agentd.sock");
   ASSERT_EQ(::setenv("STATE_DIRECTORY", "/s:/t", 1), 0);
   EXPECT_EQ(choose_places({}, true)->state_dir, "/s");
-  ASSERT_EQ(::setenv("SBX_SOCKET", "/x/sbxd.sock", 1), 0);
-  EXPECT_EQ(choose_places({}, false)->sbxd_socket, "/x/sbxd.sock");
   AgentConfig given;
   given.socket = "/a";
   given.sbxd_socket = "/b";
@@ -114,7 +113,24 @@ TEST(Places, ComeFromTheConfigurationThenTheEnvironment) {
   const auto places = choose_places(given, false);
   EXPECT_EQ(places->socket + places->sbxd_socket + places->state_dir, "/a/b/c");
   ASSERT_EQ(::unsetenv("STATE_DIRECTORY"), 0);
+}
+
+TEST(Places, SocketsOfDaemonsAreFoundWhenTheyAreNeeded) {
+  ASSERT_EQ(::setenv("HOME", "/home/x", 1), 0);
+  ASSERT_EQ(::setenv("XDG_RUNTIME_DIR", "/run/user/1", 1), 0);
+  ASSERT_EQ(::setenv("SBX_SOCKET", "/x/sbxd.sock", 1), 0);
+  ASSERT_EQ(::setenv("AGENTD_SOCKET", "/x/agentd.sock", 1), 0);
+  EXPECT_EQ(choose_places({}, false)->sbxd_socket, "") << "sbxd may start later, elsewhere";
+  EXPECT_EQ(find_sbxd_socket("/given"), "/given");
+  EXPECT_EQ(find_sbxd_socket(""), "/x/sbxd.sock");
+  EXPECT_EQ(find_agentd_socket(""), "/x/agentd.sock");
   ASSERT_EQ(::unsetenv("SBX_SOCKET"), 0);
+  ASSERT_EQ(::unsetenv("AGENTD_SOCKET"), 0);
+  const bool system = ::access("/run/sbx/sbxd.sock", W_OK) == 0;
+  EXPECT_EQ(find_sbxd_socket(""), system ? "/run/sbx/sbxd.sock" : "/run/user/1/sbx/sbxd.sock");
+  ASSERT_EQ(::unsetenv("XDG_RUNTIME_DIR"), 0);
+  EXPECT_EQ(find_sbxd_socket(""), "/run/sbx/sbxd.sock");
+  EXPECT_EQ(find_agentd_socket(""), "/run/agentd/agentd.sock");
 }
 
 TEST(Places, TheStateDirectoryIsOursAloneAndNobodyElses) {
