@@ -274,7 +274,14 @@ Task<void> RequestService::store_artifacts(LiveRequest& live) {
     co_return;
   }
   live.record.artifacts.clear();
-  live.record.reason_text += "; its files could not be stored";
+  // A result without its files is none.
+  if (live.record.state.ending.reason == loop::Reason::kPassed) {
+    live.record.state.ending = {.reason = loop::Reason::kInternal};
+    live.record.reason_text = "the files of its result could not be stored: ";
+  } else {
+    live.record.reason_text += "; its files could not be stored: ";
+  }
+  live.record.reason_text += written.error().detail;
   sbx::log::error("artifacts could not be stored",
                   {{"request", live.record.id}, {"error", to_string(written.error())}});
 }

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/agent/support/fakes.h"
@@ -265,6 +266,31 @@ TEST_F(RequestServiceTest, TextArtifactsAreCleanedAndBinaryOnesAreNot) {
       }
       const auto others = co_await t.service_->artifact(id, "a.csv", kEight);
       EXPECT_FALSE(others);
+    }
+  };
+  run(Body::run(*this));
+}
+
+TEST_F(RequestServiceTest, AResultWhoseFilesCannotBeStoredIsNoSuccess) {
+  sandbox::RunResult result = test::ok_run(R"({"type":"file","artifact_path":"/output/a.csv"})");
+  result.files = {{.path = "a.csv", .size = 1, .content = "x"}};
+  answer_ = result;
+  std::filesystem::remove(ledger_.directory.path() + "/artifacts");
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      t.provider_.open();
+      const std::string id = co_await t.submit();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      const auto record = co_await t.service_->record(id, kSeven);
+      const Json json = Json::parse(record->text());
+      EXPECT_EQ(json["state"], "failed");
+      EXPECT_EQ(json["reason"]["code"], "internal");
+      EXPECT_NE(json["reason"]["text"].get<std::string>().find("could not be stored"),
+                std::string::npos);
+      EXPECT_EQ(json["artifacts"], Json::array());
+      EXPECT_GT(json["tokens"], 0) << "what it cost stays on record";
+      const auto events = co_await t.service_->stored_events(id, kSeven);
+      EXPECT_EQ(Json::parse(*events).back()["data"]["state"], "failed");
     }
   };
   run(Body::run(*this));
