@@ -35,6 +35,7 @@ void Recorder::write_down(RecordingKey key, const Completion& completion) const 
   Recording recording{std::move(key), completion};
   recording.completion.text = redactor_.clean(completion.text).text();
   for (ToolCall& call : recording.completion.tool_calls) {
+    call.name = redactor_.clean(call.name).text();
     call.arguments = redactor_.clean(call.arguments).text();
   }
   const auto written = sbx::sys::write_all(file_.get(), to_line(recording) + "\n");

@@ -73,12 +73,21 @@ std::size_t skip_line_ends(std::string_view text, std::size_t at) {
   }
 }
 
-template <typename Fold>
-std::size_t match_wrapped(std::string_view text, std::size_t from, std::string_view form,
+// What stands between the bytes of "73 6b", "73:6b" or "73-6b", too.
+std::size_t skip_hex_gaps(std::string_view text, std::size_t at) {
+  at = skip_line_ends(text, at);
+  while (at < text.size() && std::string_view(" :-,").find(text[at]) != std::string_view::npos) {
+    at = skip_line_ends(text, at + 1);
+  }
+  return at;
+}
+
+template <typename Skip, typename Fold>
+std::size_t match_wrapped(std::string_view text, std::size_t from, std::string_view form, Skip skip,
                           Fold fold) {
   std::size_t at = from;
   for (const char c : form) {
-    if (at > from) at = skip_line_ends(text, at);
+    if (at > from) at = skip(text, at);
     if (at >= text.size() || fold(text[at]) != c) return 0;
     ++at;
   }
@@ -156,10 +165,10 @@ std::size_t OwnSecrets::match_at(std::string_view text, std::size_t at) const {
     longest = std::max(longest, match_plain(text, at, secret.reveal()));
   }
   for (const Secret& form : hex_) {
-    longest = std::max(longest, match_wrapped(text, at, form.reveal(), fold_hex));
+    longest = std::max(longest, match_wrapped(text, at, form.reveal(), skip_hex_gaps, fold_hex));
   }
   for (const Secret& form : base64_) {
-    std::size_t length = match_wrapped(text, at, form.reveal(), fold_base64);
+    std::size_t length = match_wrapped(text, at, form.reveal(), skip_line_ends, fold_base64);
     if (length == 0) continue;
     // The character behind holds the secret's last bits.
     if (at + length < text.size() && is_base64(text[at + length])) ++length;

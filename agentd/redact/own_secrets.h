@@ -14,8 +14,9 @@ namespace agentd::redact {
 
 // SECURITY: covers what a common function makes of a secret: itself, base64 and base64url at any
 // offset in a longer text, hex in any case, percent-encoding and \x, \u escapes of some or all
-// bytes; base64 and hex also when wrapped into lines. A program that wants to hide a secret from
-// this can (by reversing it, say): agentd gives it none to hide.
+// bytes; base64 and hex also when wrapped into lines, hex with blanks or colons between bytes. A
+// program that wants to hide a secret from this can (by reversing it, say): agentd gives it none to
+// hide.
 class OwnSecrets {
  public:
   explicit OwnSecrets(const std::vector<Secret>& secrets);

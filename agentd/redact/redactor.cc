@@ -25,6 +25,15 @@ Redactor::Redactor(Redactor&&) noexcept = default;
 Redactor& Redactor::operator=(Redactor&&) noexcept = default;
 Redactor::~Redactor() = default;
 
+// An own secret that begins inside of a shape may go on behind it.
+std::size_t Redactor::whole_length(std::string_view text, std::size_t from,
+                                   std::size_t length) const {
+  for (std::size_t i = 1; !own_->empty() && i < length; ++i) {
+    length = std::max(length, i + own_->match_at(text, from + i));
+  }
+  return length;
+}
+
 std::vector<Redactor::Hit> Redactor::find(std::string_view text) const {
   std::vector<Hit> hits;
   ShapeFinder shapes(text);
@@ -33,7 +42,7 @@ std::vector<Redactor::Hit> Redactor::find(std::string_view text) const {
     std::string_view name = "own-secret";
     if (length == 0 && may_start_shape(text[i])) {
       if (const auto shape = shapes.at(i)) {
-        length = shape->length;
+        length = whole_length(text, i, shape->length);
         name = shape->name;
       }
     }

@@ -62,6 +62,9 @@ class Redactor {
   [[nodiscard]] Clean clean_json(const nlohmann::ordered_json& json) const;
 
  private:
+  [[nodiscard]] std::size_t whole_length(std::string_view text, std::size_t from,
+                                         std::size_t length) const;
+
   std::unique_ptr<OwnSecrets> own_;
 };
 

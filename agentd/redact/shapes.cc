@@ -35,16 +35,19 @@ bool belongs(char c, Chars chars) {
       return is_alnum(c) || c == '_';
     case Chars::kToken:
       return is_alnum(c) || c == '_' || c == '-';
-    case Chars::kDotted:
-      return is_alnum(c) || c == '_' || c == '-' || c == '.';
+    case Chars::kBearer:
+      return is_alnum(c) || std::string_view("-._~+/=").find(c) != std::string_view::npos;
     case Chars::kBase64:
       return is_alnum(c) || c == '+' || c == '/';
   }
   return false;
 }
 
-// Words and placeholders repeat few characters, or hold no digit; chance has both.
-bool looks_random(std::string_view token) {
+enum class Digits : std::uint8_t { kNeeded, kByChance };
+
+// Words and placeholders repeat few characters, or hold no digit; chance has both. Where length and
+// characters leave hardly a word, the digit is not asked for: a key of 16 may be without.
+bool looks_random(std::string_view token, Digits wanted = Digits::kNeeded) {
   token = token.substr(0, 256);  // enough to tell
   std::bitset<256> seen;
   std::size_t digits = 0;
@@ -55,7 +58,7 @@ bool looks_random(std::string_view token) {
     letters += is_digit(c) || !is_alnum(c) ? 0 : 1;
   }
   const std::size_t distinct = std::min<std::size_t>(8, token.size() / 2);
-  return seen.count() >= distinct && letters > 0 && digits > 0;
+  return seen.count() >= distinct && letters > 0 && (digits > 0 || wanted == Digits::kByChance);
 }
 
 struct Prefixed {
@@ -75,6 +78,10 @@ constexpr std::array kPrefixed = {
     Prefixed{"gsk_", Chars::kAlnum, 20, 0, "groq-key"},
     Prefixed{"xai-", Chars::kAlnum, 40, 0, "xai-key"},
     Prefixed{"pplx-", Chars::kAlnum, 32, 0, "perplexity-key"},
+    Prefixed{"nvapi-", Chars::kToken, 60, 0, "nvidia-key"},
+    Prefixed{"csk-", Chars::kAlnum, 40, 0, "cerebras-key"},
+    Prefixed{"tgp_v1_", Chars::kToken, 40, 0, "together-key"},
+    Prefixed{"hf_", Chars::kAlnum, 34, 34, "huggingface-token"},  // letters alone
     Prefixed{"hf_", Chars::kAlnum, 30, 0, "huggingface-token"},
     Prefixed{"r8_", Chars::kAlnum, 37, 0, "replicate-token"},
     Prefixed{"ghp_", Chars::kAlnum, 30, 0, "github-token"},
@@ -126,6 +133,22 @@ std::size_t filler_length(std::string_view text) {
   return std::string_view(" \t\r\n\"',\\").find(text.front()) != std::string_view::npos ? 1 : 0;
 }
 
+// "Proc-Type: 4,ENCRYPTED", "Version: GnuPG v2.0.22 (GNU/Linux)": the lines that may stand before
+// the body of a private key, with the fillers around them.
+std::size_t key_headers_length(std::string_view text) {
+  constexpr std::size_t kMaxLine = 200;
+  std::size_t at = 0;
+  for (;;) {
+    while (at < text.size() && filler_length(text.substr(at)) > 0) {
+      at += filler_length(text.substr(at));
+    }
+    std::string_view line = text.substr(at, kMaxLine);
+    line = line.substr(0, std::min(line.find('\n'), line.find("\\n")));
+    if (line.size() == kMaxLine || line.find(": ") == std::string_view::npos) return at;
+    at += line.size();
+  }
+}
+
 // "-----BEGIN … PRIVATE KEY-----" and what follows: to its END line, or as far as lines of base64
 // go. Prose that mentions such a line has words, not lines, behind it.
 std::optional<Shape> private_key(std::string_view rest) {
@@ -144,6 +167,7 @@ std::optional<Shape> private_key(std::string_view rest) {
   if (label.find("PRIVATE KEY") == std::string_view::npos) return std::nullopt;
   std::size_t at = label_end + kDashes.size();
   std::size_t end = at;
+  at += key_headers_length(rest.substr(at));
   std::size_t line = 0;
   std::size_t longest = 0;
   while (at < rest.size()) {
@@ -159,9 +183,7 @@ std::optional<Shape> private_key(std::string_view rest) {
       at += filler;
       continue;
     }
-    // "Proc-Type: 4,ENCRYPTED" and "DEK-Info: …" stand before the body of an old key.
-    constexpr std::string_view kOthers = "=-:";
-    if (!belongs(here.front(), Chars::kBase64) && kOthers.find(here.front()) == kOthers.npos) break;
+    if (!belongs(here.front(), Chars::kBase64) && here.front() != '=') break;
     ++at;
     longest = std::max(longest, ++line);
     if (line >= kShortLine) end = at;
@@ -218,7 +240,8 @@ std::optional<Shape> ShapeFinder::prefixed(std::size_t at) {
     if (run < shape.min) continue;
     // A key of fixed length that goes on is another word.
     if (shape.max != 0 && run > shape.max) continue;
-    if (!looks_random(rest.substr(shape.prefix.size(), run))) continue;
+    const Digits digits = shape.min == shape.max ? Digits::kByChance : Digits::kNeeded;
+    if (!looks_random(rest.substr(shape.prefix.size(), run), digits)) continue;
     return Shape{shape.prefix.size() + run, shape.name};
   }
   return std::nullopt;
@@ -291,7 +314,7 @@ std::optional<Shape> ShapeFinder::bearer_token(std::size_t at) {
   constexpr std::string_view kWord = "earer ";
   if (!text_.substr(at + 1).starts_with(kWord)) return std::nullopt;
   const std::size_t token = at + 1 + kWord.size();
-  const std::size_t run = run_length(token, Chars::kDotted);
+  const std::size_t run = run_length(token, Chars::kBearer);
   if (run < 24 || !looks_random(text_.substr(token, run))) return std::nullopt;
   return Shape{token + run - at, "bearer-token"};
 }

@@ -33,7 +33,7 @@ class ShapeFinder {
     kHex,
     kWord,    // letters, digits, "_"
     kToken,   // letters, digits, "_", "-"
-    kDotted,  // kToken and "."
+    kBearer,  // of a bearer token (RFC 6750)
     kBase64,
   };
 

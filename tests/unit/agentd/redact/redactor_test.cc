@@ -132,8 +132,18 @@ TEST(Redactor, FindsItsOwnSecretsInEveryForm) {
   EXPECT_EQ(hides(escaped), "[redacted:own-secret]");
   hides("local%2fSecret%2BKey%3Dwith%209%20odd~chars%2541");
   hides(replaced(hex, "6C", "6c"));
+  std::string spaced;
+  for (std::size_t i = 0; i < hex.size(); i += 2) spaced += hex.substr(i, 2) + ' ';
+  EXPECT_EQ(hides(spaced), "[redacted:own-secret] ");
+  EXPECT_EQ(hides(replaced(spaced, " ", ":")), "[redacted:own-secret]:");
   hex.insert(20, "\n");
   hides(hex);
+}
+
+TEST(Redactor, AnOwnSecretThatBeginsInsideAShapeIsHiddenToItsEnd) {
+  const Redactor redactor({Secret(kOwn)});
+  EXPECT_EQ(redactor.clean("Bearer 0123456789abcdefghijklmn" + std::string(kOwn) + "!").text(),
+            "[redacted:bearer-token]!");
 }
 
 TEST(Redactor, FindsItsOwnSecretsInBase64AtAnyOffset) {
