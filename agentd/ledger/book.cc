@@ -67,7 +67,8 @@ sbx::Result<Grant> Book::reserve(const Reservation& reservation) {
   const Durability durability = reservation.durable ? Durability::kPower : Durability::kProcess;
   return store::in_transaction(database_, durability, [&]() -> sbx::Result<Grant> {
     SBX_ASSIGN(const Standing standing, standing_of(reservation.id));
-    if (standing != Standing::kUnknown) return Grant{.granted = true};  // the same call again
+    if (standing == Standing::kReserved) return Grant{.granted = true};  // the same call again
+    if (standing != Standing::kUnknown) return sbx::invalid(reservation.id + " is over");
     for (const Line& line : reservation.lines) {
       SBX_ASSIGN(Grant room, room_for(line));
       if (!room.granted) return room;

@@ -32,6 +32,7 @@ class Book {
                                                const std::vector<Actual>& actual);
   [[nodiscard]] sbx::Result<void> release(const std::string& id, const std::string& reason);
   [[nodiscard]] sbx::Result<int> release_dead_owners();
+  // All zero for an account that was never used.
   [[nodiscard]] sbx::Result<Balance> balance(const std::string& account);
   // Drops settled and released reservations, and the accounts, whose names start with `prefix`, of
   // something that is over. What is still reserved stays.

@@ -64,7 +64,8 @@ class Ledger {
  public:
   virtual ~Ledger() = default;
 
-  // An Error means that nothing is known to be reserved: do not spend.
+  // An Error means that nothing is known to be reserved: do not spend. So it is when the
+  // reservation was settled or released before, by the death of its owner too.
   [[nodiscard]] virtual sbx::async::Task<sbx::Result<Grant>> reserve(Reservation reservation) = 0;
   // Accounts of the reservation that `actual` does not name are billed as reserved. A reservation
   // that is settled or released already stays as it is.
@@ -74,8 +75,6 @@ class Ledger {
                                                                     std::string reason) = 0;
   // Releases what processes that are dead had reserved. How many reservations that were.
   [[nodiscard]] virtual sbx::async::Task<sbx::Result<int>> release_dead_owners() = 0;
-  // All zero for an account that was never used.
-  [[nodiscard]] virtual sbx::async::Task<sbx::Result<Balance>> balance(std::string account) = 0;
 };
 
 }  // namespace agentd::ledger

@@ -1,6 +1,12 @@
 // SqliteLedger: the Book as a Ledger, on a pool of one thread, so that the loop never waits for a
 // disk.
+//
+// A settlement that fails (a full disk) is kept and made up for by release_dead_owners(), which is
+// called now and then: what was spent would else count as nothing once this process has ended.
 #pragma once
+
+#include <utility>
+#include <vector>
 
 #include "agentd/ledger/book.h"
 #include "agentd/ledger/ledger.h"
@@ -19,11 +25,14 @@ class SqliteLedger final : public Ledger {
                                                    std::vector<Actual> actual) override;
   sbx::async::Task<sbx::Result<void>> release(std::string id, std::string reason) override;
   sbx::async::Task<sbx::Result<int>> release_dead_owners() override;
-  sbx::async::Task<sbx::Result<Balance>> balance(std::string account) override;
 
  private:
+  [[nodiscard]] sbx::async::Task<void> settle_what_failed();
+
   Book& book_;
   sbx::async::WorkPool& pool_;
+  // At most one for each request under way: without room for it none is granted another.
+  std::vector<std::pair<std::string, std::vector<Actual>>> unsettled_;
 };
 
 }  // namespace agentd::ledger

@@ -3,18 +3,24 @@
 #include <gtest/gtest.h>
 
 #include "agentd/ledger/owner.h"
+#include "agentd/ledger/sqlite_ledger.h"
 #include "tests/support/process.h"
+#include "tests/unit/http/on_loop.h"
 
 namespace agentd::ledger {
 namespace {
 
 class BookTest : public ::testing::Test {
  protected:
-  Book open(const std::string& owner = "me", std::int64_t max_pages = 0) {
-    auto database =
-        store::Database::open({.path = directory_.path() + "/agentd.db", .max_pages = max_pages});
+  store::Database open_database(std::int64_t max_pages = 0) {
+    auto database = store::Database::open({.path = directory_.path() + "/agentd.db",
+                                           .busy_milliseconds = busy_milliseconds_,
+                                           .max_pages = max_pages});
     EXPECT_TRUE(database) << to_string(database.error());
-    auto book = Book::open(*std::move(database),
+    return *std::move(database);
+  }
+  Book open(const std::string& owner = "me", std::int64_t max_pages = 0) {
+    auto book = Book::open(open_database(max_pages),
                            {.owner = owner,
                             .is_alive = [this](const std::string& who) { return who != dead_; },
                             .now = [] { return 1000; }});
@@ -24,6 +30,7 @@ class BookTest : public ::testing::Test {
 
   sbx::test::TemporaryDirectory directory_;
   std::string dead_ = "nobody";
+  int busy_milliseconds_ = 5000;
 };
 
 Reservation of(const std::string& id, std::int64_t amount, std::int64_t cap = 100,
@@ -84,7 +91,7 @@ TEST_F(BookTest, EveryCallIsIdempotent) {
     EXPECT_EQ(settled->lines.at(0).billed, 7);
   }
   ASSERT_TRUE(book.release("r", "too late"));
-  EXPECT_TRUE(granted(book, of("r", 60)).granted) << "the same call, long over";
+  EXPECT_FALSE(book.reserve(of("r", 60))) << "nothing is held for it any more";
   expect_balance(book, 7, 0);
   ASSERT_TRUE(book.release("never", "x"));
   EXPECT_FALSE(book.settle("never", {}));
@@ -164,6 +171,32 @@ TEST_F(BookTest, AFullDiskRefusesWithTheReasonAndReservesNothing) {
   EXPECT_GT(granted_count, 0);
   EXPECT_LT(granted_count, 10'000);
   expect_balance(book, 0, granted_count);
+}
+
+// What was spent would count as nothing once this process has ended.
+TEST_F(BookTest, ASettlementThatFailedIsMadeUpForLater) {
+  busy_milliseconds_ = 10;
+  Book book = open();
+  store::Database other = open_database();
+  EXPECT_TRUE(granted(book, of("r", 60)).granted);
+  sbx::async::Loop loop;
+  sbx::async::WorkPool pool(loop, 1);
+  SqliteLedger ledger(book, pool);
+  struct Body {
+    static sbx::async::Task<void> run(Ledger& ledger, store::Database& other) {
+      EXPECT_TRUE(other.begin(store::Durability::kProcess));  // nobody else can write
+      std::vector<Actual> actual = {{"a", 7}};
+      const auto failed = co_await ledger.settle("r", actual);
+      EXPECT_FALSE(failed);
+      auto released = co_await ledger.release_dead_owners();
+      EXPECT_FALSE(released);
+      other.rollback();
+      released = co_await ledger.release_dead_owners();
+      EXPECT_TRUE(released);
+    }
+  };
+  sbx::async::test::run_on(loop, Body::run(ledger, other));
+  expect_balance(book, 7, 0);
 }
 
 TEST_F(BookTest, SurvivesBeingClosedAndOpened) {
