@@ -132,6 +132,12 @@ Event Driver::take_reply(ModelReply reply) {
   made.model_tries = reply.completion.tries;
   last_reply_ = std::move(reply.completion.text);
   const Finish finish = reply.completion.finish;
+  if (finish == Finish::kFiltered) {
+    made.failure = FailureClass::kProvider;
+    made.error = record::Error{
+        "withheld", "the provider withheld the reply (" + reply.completion.finish_reason + ")"};
+    return {.kind = Event::Kind::kProviderFailed};
+  }
   const bool cut = finish == Finish::kLength || finish == Finish::kCut;
   auto extracted = envelope::extract_code(last_reply_, language_, cut);
   if (auto* none = std::get_if<envelope::NoCode>(&extracted)) {

@@ -87,7 +87,7 @@ Judgement failed(FailureClass failure, std::string code, std::string problem,
 }
 
 Judgement judge_exit(const RunResult& run, const std::string& pattern) {
-  const bool syntax = matches(pattern, run.err);
+  const bool syntax = !run.signal && matches(pattern, run.err);
   std::string problem = fmt::format("it ended with exit code {}.", run.exit_code);
   if (run.signal) {
     const char* name = ::sigabbrev_np(*run.signal);
@@ -105,6 +105,15 @@ std::string with_subject(const envelope::Violation& violation) {
   return fmt::format("{}: {}", violation.detail, violation.subject.substr(0, kMaxQuote));
 }
 
+// A long last line loses its middle with that of stdout, and is then whatever is left of it.
+std::string cut_text(const RunResult& run) {
+  if (run.out_dropped == 0) return {};
+  return fmt::format(
+      " Of stdout, which was too long, {} bytes in the middle were not kept: print less, and save "
+      "as a file what is large.",
+      run.out_dropped);
+}
+
 Judgement judge_envelope(const RunResult& run) {
   std::vector<std::string> collected;
   for (const sandbox::OutputFile& file : run.files) collected.push_back(file.path);
@@ -115,13 +124,14 @@ Judgement judge_envelope(const RunResult& run) {
   const auto& violation = std::get<envelope::Violation>(parsed);
   Judgement judgement{.failure = FailureClass::kEnvelope,
                       .code = violation.code,
-                      .detail = with_subject(violation)};
+                      .detail = with_subject(violation) + cut_text(run)};
   std::string evidence = violation.subject.empty() ? "" : violation.subject + '\n';
   for (const sandbox::Refused& entry : run.refused) {
     evidence += fmt::format("{} in /output was not taken: {}\n", entry.path, entry.reason);
   }
   evidence += run.out.substr(run.out.size() - std::min(run.out.size(), kMaxStdoutShown));
-  judgement.repair = {RepairKind::kEnvelope, violation.detail + ".", std::move(evidence)};
+  judgement.repair = {RepairKind::kEnvelope, violation.detail + "." + cut_text(run),
+                      std::move(evidence)};
   return judgement;
 }
 

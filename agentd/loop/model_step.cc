@@ -26,6 +26,11 @@ Task<ModelOutcome> ModelStep::ask(std::vector<providers::Message> messages,
   const CallPlan plan = std::get<CallPlan>(planned);
   const auto refusal = co_await spending_.reserve_call(plan);
   if (refusal) co_return NoReply{.event = *refusal};
+  if (stop_.cancelled()) {
+    co_await spending_.release("cancelled");
+    NoReply none{.event = {.kind = Event::Kind::kCancelled}};
+    co_return none;
+  }
 
   providers::CompletionRequest request;
   request.messages = std::move(messages);

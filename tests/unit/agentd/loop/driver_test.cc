@@ -209,6 +209,33 @@ TEST_F(DriverTest, AReplyWithoutAProgramCostsAnAttemptAndIsToldSo) {
   EXPECT_NE(provider_.asked[2].messages.back().text.find("shorter program"), std::string::npos);
 }
 
+TEST_F(DriverTest, AReplyThatTheProviderWithholdsIsARefusalAndNotRepaired) {
+  run(
+      [](int) -> CompletionResult {
+        Completion withheld = reply_with("print(1)");
+        withheld.finish = providers::Finish::kFiltered;
+        withheld.finish_reason = "content_filter";
+        return withheld;
+      },
+      passes);
+  EXPECT_EQ(states_, "generate give_up gave_up");
+  EXPECT_EQ(record_.state.ending.reason, Reason::kProvider);
+  EXPECT_NE(record_.reason_text.find("content_filter"), std::string::npos) << record_.reason_text;
+  EXPECT_EQ(record_.attempts.at(0).failure, FailureClass::kProvider);
+  EXPECT_EQ(record_.spent.tokens, 1200) << "it cost all the same";
+}
+
+TEST_F(DriverTest, CancelledBeforeTheModelIsAskedNothingIsBilled) {
+  // The ledger's answer comes in a later turn of the loop: the client has cancelled by then.
+  on_state_ = [this](const Record& record) {
+    if (state_name(record) == "generate") loop_.post([this] { stop_.cancel(); });
+  };
+  run(good, passes);
+  EXPECT_EQ(state_name(record_), "cancelled");
+  EXPECT_TRUE(provider_.asked.empty());
+  EXPECT_EQ(record_.spent.tokens, 0);
+}
+
 TEST_F(DriverTest, TheSandboxIsTriedOnceMoreWithoutAModelCall) {
   run(good, [](int n) -> RunOutcome {
     if (n == 1) return SandboxFailure{.kind = SandboxFailure::Kind::kLost, .detail = "gone"};

@@ -83,6 +83,18 @@ TEST(Evaluate, TheProgramsWordsAreEvidenceAndNeverPartOfTheProblem) {
   }
 }
 
+TEST(Evaluate, AnEnvelopeThatLostItsMiddleIsSaidToHave) {
+  RunResult run = ok_run(R"({"type":"table","da,3],[4,5]]}})");
+  EXPECT_EQ(judge(run, kPattern).repair.problem.find("save"), std::string::npos);
+  run.out_dropped = 12345;
+  const Judgement judgement = judge(run, kPattern);
+  EXPECT_EQ(judgement.code, "not_json");
+  for (const std::string& text : {judgement.repair.problem, judgement.detail}) {
+    EXPECT_NE(text.find("12345 bytes"), std::string::npos) << text;
+    EXPECT_NE(text.find("as a file"), std::string::npos) << text;
+  }
+}
+
 TEST(Evaluate, AResourceFailureTellsTheRuntimesNote) {
   const Judgement judgement = judge(with("oom"), kPattern);
   EXPECT_EQ(judgement.repair.problem, "Killed at the limit of 256 MiB.");
