@@ -16,6 +16,10 @@ Json input_json(const ToolCall& call) {
   return input;
 }
 
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
 Json content_of(const Message& message) {
   if (message.role == Role::kTool) {
     return Json::array({{{"type", "tool_result"},
@@ -24,11 +28,13 @@ Json content_of(const Message& message) {
                          {"is_error", message.is_error}}});
   }
   Json content = Json::array();
-  if (!message.text.empty()) content.push_back({{"type", "text"}, {"text", message.text}});
+  if (!is_blank(message.text)) content.push_back({{"type", "text"}, {"text", message.text}});
   for (const ToolCall& call : message.tool_calls) {
     content.push_back(
         {{"type", "tool_use"}, {"id", call.id}, {"name", call.name}, {"input", input_json(call)}});
   }
+  // Messages and texts of nothing are refused there.
+  if (content.empty()) content.push_back({{"type", "text"}, {"text", "(nothing)"}});
   return content;
 }
 

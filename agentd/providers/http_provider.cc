@@ -7,6 +7,9 @@
 
 namespace agentd::providers {
 
+// A token takes some 300 bytes of a stream. What is kept of it has bounds of its own (wire.h).
+constexpr std::size_t kMaxAnswerBytes = 64U << 20;
+
 using sbx::async::Cancellation;
 using sbx::async::Deadline;
 using sbx::async::Task;
@@ -76,6 +79,7 @@ Task<HttpProvider::Try> HttpProvider::try_once(const std::string& body, Deadline
   request.headers.add("Accept", "text/event-stream, application/json");
   for (auto& [name, value] : wire_->headers(options_.key)) request.headers.add(name, value);
   request.body = body;
+  request.body_bytes = kMaxAnswerBytes;
   request.timeout = options_.timeout;
   if (deadline != sbx::async::kNoDeadline) {
     const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());

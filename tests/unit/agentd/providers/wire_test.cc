@@ -58,6 +58,15 @@ TEST(AnthropicWire, WritesWhatTheServerExpects) {
   EXPECT_EQ(headers[0], (std::pair<std::string, std::string>{"x-api-key", "k"}));
 }
 
+TEST(AnthropicWire, SendsNoEmptyMessages) {
+  const CompletionRequest request{.messages = {{.role = Role::kUser, .text = "hi"},
+                                               {.role = Role::kAssistant, .text = " \n"},
+                                               {.role = Role::kUser, .text = "again"}}};
+  const Json body = Json::parse(anthropic_wire()->body(request, {.model = "m"}));
+  ASSERT_EQ(body["messages"].size(), 3U);
+  EXPECT_EQ(body["messages"][1]["content"][0]["text"], "(nothing)");
+}
+
 Completion stream(const std::unique_ptr<Wire>& wire, const std::vector<std::string>& events) {
   const auto accumulator = wire->accumulator();
   for (const std::string& data : events) {
