@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import os
 from types import TracebackType
-from typing import Any, Dict, Iterator, Mapping, Optional, Sequence, Type, Union
+from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Type, Union
 
 from ._errors import Failed
 from ._events import Event, Finished, parse_event
 from ._limits import DEFAULT_TIMEOUT, SandboxLimits, with_timeout
 from ._result import ExecutionResult
-from ._transport import Reply, Transport, json_body, parse_json
+from ._transport import SBXD, Reply, Transport, json_body, parse_json
 
 FileContent = Union[bytes, "os.PathLike[str]"]
 
@@ -27,10 +27,15 @@ def run_body(code: Optional[str], language: str, timeout_seconds: float,
     optional = {
         "args": list(args), "stdin": stdin, "env": dict(env or {}), "profile": profile,
         "collect": collect, "limits": with_timeout(limits, timeout_seconds).to_json(),
-        "files": [_input_file(name, content) for name, content in (files or {}).items()], **more,
+        "files": input_files(files), **more,
     }
     body.update((name, value) for name, value in optional.items() if value)
     return body
+
+
+def input_files(files: Optional[Mapping[str, FileContent]]) -> List[Dict[str, str]]:
+    """Files of a request. Raises TypeError for what is neither bytes nor a path."""
+    return [_input_file(name, content) for name, content in (files or {}).items()]
 
 
 def _input_file(name: str, content: FileContent) -> Dict[str, str]:
@@ -76,8 +81,8 @@ class RunStream:
                 line = self._reply.readline()
                 if not line.endswith(b"\n"):
                     raise Failed("the events ended before the result", code="cut_off",
-                                 fix="see sbxd's log: it may have ended")
-                event = parse_event(parse_json(line))
+                                 fix=SBXD.see_log)
+                event = parse_event(parse_json(SBXD, line))
                 if isinstance(event, Finished):
                     self._result = result_or_raise(event.result.raw)
                 yield event
@@ -101,7 +106,7 @@ class Client:
     """
 
     def __init__(self, socket: Optional[str] = None, timeout: Optional[float] = None) -> None:
-        self.transport = Transport(socket, timeout)
+        self.transport = Transport(SBXD, socket, timeout)
 
     def run(self, code: Optional[str] = None, language: str = "python",
             timeout_seconds: float = DEFAULT_TIMEOUT, limits: Optional[SandboxLimits] = None,

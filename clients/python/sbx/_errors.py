@@ -36,4 +36,4 @@ class Refused(SandboxError):
 
 
 class Failed(SandboxError):
-    """The sandbox failed (status sandbox_error, 5xx), or what answered is no sbxd of this version."""
+    """The sandbox failed (status sandbox_error, 5xx), or what answered is no daemon of this version."""

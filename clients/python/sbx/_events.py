@@ -8,6 +8,7 @@ from typing import Any, Mapping, Tuple, Union
 
 from ._errors import Failed
 from ._result import ExecutionResult, Layer
+from ._transport import SBXD
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,5 +77,4 @@ def parse_event(json: Any) -> Event:
 
 
 def _unknown(json: Any) -> Failed:
-    return Failed(f"the daemon sent an event that this client does not know: {str(json)[:200]}",
-                  code="version_mismatch", fix="install sbxd and the package sbx of one version")
+    return SBXD.unknown("an event of the daemon", json)

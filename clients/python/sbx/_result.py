@@ -6,7 +6,7 @@ import base64
 import dataclasses
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar
 
-from ._errors import Failed
+from ._transport import SBXD
 
 T = TypeVar("T")
 
@@ -144,39 +144,37 @@ class ExecutionResult:
             values = dict(json)
             values.update(
                 files=tuple(_output_file(each) for each in json["files"]),
-                refused=_all_of(RefusedEntry, json["refused"]),
-                denials=_all_of(Denial, json["denials"]),
+                refused=all_of(RefusedEntry, json["refused"]),
+                denials=all_of(Denial, json["denials"]),
                 limits_hit=tuple(json["limits_hit"]),
-                error=None if json["error"] is None else _one_of(ErrorDetail, json["error"]),
-                usage=_one_of(Usage, json["usage"] or {}),
-                notes=_all_of(Note, json["notes"]),
-                layers=_all_of(Layer, json["layers"]),
-                image=_one_of(Image, json["image"]),
-                timings=_one_of(Timings, json["timings"]),
+                error=None if json["error"] is None else one_of(ErrorDetail, json["error"]),
+                usage=one_of(Usage, json["usage"] or {}),
+                notes=all_of(Note, json["notes"]),
+                layers=all_of(Layer, json["layers"]),
+                image=one_of(Image, json["image"]),
+                timings=one_of(Timings, json["timings"]),
                 raw=json,
             )
-            return _one_of(cls, values)
+            return one_of(cls, values)
         except (KeyError, TypeError, ValueError) as error:
-            raise Failed(f"the daemon's result is not as this client knows it: {error!r}",
-                         code="version_mismatch",
-                         fix="install sbxd and the package sbx of one version") from error
+            raise SBXD.unknown("the daemon's result", repr(error)) from error
 
 
-def _one_of(kind: Type[T], json: Mapping[str, Any]) -> T:
-    """Without the fields that this version does not know."""
-    known = [field.name for field in dataclasses.fields(kind)]
-    return kind(**{name: json[name] for name in known if name in json})
+def one_of(kind: Type[T], json: Mapping[str, Any]) -> T:
+    """Without the fields that this version does not know. What Python keeps for itself ends in _."""
+    known = [(field.name, field.name.rstrip("_")) for field in dataclasses.fields(kind)]
+    return kind(**{name: json[key] for name, key in known if key in json})
 
 
-def _all_of(kind: Type[T], json: List[Mapping[str, Any]]) -> Tuple[T, ...]:
-    return tuple(_one_of(kind, each) for each in json)
+def all_of(kind: Type[T], json: List[Mapping[str, Any]]) -> Tuple[T, ...]:
+    return tuple(one_of(kind, each) for each in json)
 
 
 def _output_file(json: Mapping[str, Any]) -> OutputFile:
     values: Dict[str, Any] = dict(json)
     if "content_base64" in json:
         values["content"] = base64.b64decode(json["content_base64"], validate=True)
-    return _one_of(OutputFile, values)
+    return one_of(OutputFile, values)
 
 
 def _stream_bytes(json: Mapping[str, Any], stream: str) -> bytes:

@@ -11,7 +11,7 @@ from ._client import Client, RunStream, result_or_raise, run_body
 from ._errors import Failed
 from ._limits import DEFAULT_TIMEOUT, SandboxLimits
 from ._result import ExecutionResult
-from ._transport import PIECE, Reply, json_body, quote_path
+from ._transport import SBXD, Reply, json_body, quote_path
 
 Source = Union[bytes, "os.PathLike[str]", IO[bytes], Iterable[bytes]]
 
@@ -115,18 +115,8 @@ class Session:
 
     def get_to(self, path: str, target: Union["os.PathLike[str]", IO[bytes]]) -> int:
         """Copies a file to a path or a binary file, in pieces, and gives its size."""
-        if isinstance(target, os.PathLike):
-            with open(target, "wb") as file:
-                return self.get_to(path, file)
-        size = 0
         with self.open(path) as reply:
-            while True:
-                piece = reply.read(PIECE)
-                if not piece:
-                    break
-                target.write(piece)
-                size += len(piece)
-        return size
+            return reply.copy_to(target)
 
     def open(self, path: str) -> Reply:
         """A file to read in pieces: with session.open(path) as file: file.read(65536)."""
@@ -192,5 +182,4 @@ def _page(json: Any) -> Tuple[List[SessionFile], Optional[str]]:
 
 
 def _unknown(json: Any) -> Failed:
-    return Failed(f"the daemon's answer is not as this client knows it: {str(json)[:200]}",
-                  code="version_mismatch", fix="install sbxd and the package sbx of one version")
+    return SBXD.unknown("the daemon's answer", json)

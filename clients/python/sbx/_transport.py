@@ -1,7 +1,8 @@
-"""HTTP to sbxd's Unix socket, and its answers and refusals as Python's."""
+"""HTTP to a daemon's Unix socket, and its answers and refusals as Python's."""
 
 from __future__ import annotations
 
+import dataclasses
 import errno
 import http.client
 import json
@@ -14,26 +15,57 @@ from urllib.parse import quote
 
 from ._errors import Failed, Refused, SandboxError, Unavailable
 
-SYSTEM_SOCKET = "/run/sbx/sbxd.sock"
 PIECE = 256 * 1024  #: bytes of what is streamed, at a time
 Body = Union[bytes, IO[bytes], Iterable[bytes]]
 
 
-def socket_candidates(given: Optional[str] = None) -> List[str]:
+@dataclasses.dataclass(frozen=True)
+class Daemon:
+    """What is called so, and where its socket may be."""
+
+    name: str
+    variable: str  #: the environment variable that names its socket
+    system_socket: str
+    user_socket: str  #: of a user's own, below XDG_RUNTIME_DIR
+
+    @property
+    def one_version(self) -> str:
+        """The fix for answers that this package does not know."""
+        return f"install {self.name} and the package sbx of one version"
+
+    @property
+    def see_log(self) -> str:
+        return f"see {self.name}'s log: it may have ended"
+
+    def stranger(self, message: str, status: int = 0) -> Failed:
+        """What answers is another program."""
+        return Failed(message, code=f"not_{self.name}", status=status,
+                      fix=f"see whether the socket is {self.name}'s")
+
+    def unknown(self, what: str, value: Any) -> Failed:
+        return Failed(f"{what} is not as this client knows it: {str(value)[:200]}",
+                      code="version_mismatch", fix=self.one_version)
+
+
+SBXD = Daemon("sbxd", "SBX_SOCKET", "/run/sbx/sbxd.sock", "sbx/sbxd.sock")
+AGENTD = Daemon("agentd", "AGENTD_SOCKET", "/run/agentd/agentd.sock", "sbx/agentd.sock")
+
+
+def socket_candidates(daemon: Daemon, given: Optional[str] = None) -> List[str]:
     """Where to look for the daemon, best first. What is given or set is the only place."""
-    explicit = given or os.environ.get("SBX_SOCKET")
+    explicit = given or os.environ.get(daemon.variable)
     if explicit:
         return [explicit]
-    places = [SYSTEM_SOCKET]
+    places = [daemon.system_socket]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
     if runtime:
-        places.append(os.path.join(runtime, "sbx", "sbxd.sock"))
+        places.append(os.path.join(runtime, daemon.user_socket))
     return places
 
 
-def find_socket(given: Optional[str] = None) -> str:
+def find_socket(daemon: Daemon, given: Optional[str] = None) -> str:
     """The first that can be used, else the best one, whose error then says what is wrong."""
-    places = socket_candidates(given)
+    places = socket_candidates(daemon, given)
     for place in places:
         if os.access(place, os.R_OK | os.W_OK):
             return place
@@ -61,8 +93,9 @@ class _Connection(http.client.HTTPConnection):
 class Reply:
     """An answer of 2xx, to be read. Closes its connection at the end of the with block."""
 
-    def __init__(self, connection: http.client.HTTPConnection,
+    def __init__(self, daemon: Daemon, connection: http.client.HTTPConnection,
                  response: http.client.HTTPResponse) -> None:
+        self._daemon = daemon
         self._connection = connection
         self._response = response
         self._read = 0
@@ -75,22 +108,35 @@ class Reply:
         try:
             piece = self._response.read() if size is None else self._response.read(size)
         except (http.client.HTTPException, OSError) as error:
-            raise _cut_off(error) from error
+            raise _cut_off(self._daemon, error) from error
         self._read += len(piece)
         length = self.header("Content-Length")
         # What is read in pieces may end too early without a word of http.client's.
         if not piece and size != 0 and length is not None and int(length) != self._read:
-            raise _cut_off(http.client.IncompleteRead(b""))
+            raise _cut_off(self._daemon, http.client.IncompleteRead(b""))
         return piece
 
     def readline(self) -> bytes:
         try:
             return self._response.readline()
         except (http.client.HTTPException, OSError) as error:
-            raise _cut_off(error) from error
+            raise _cut_off(self._daemon, error) from error
 
     def json(self) -> Any:
-        return parse_json(self.read())
+        return parse_json(self._daemon, self.read())
+
+    def copy_to(self, target: Union[os.PathLike[str], IO[bytes]]) -> int:
+        """Everything that is left, in pieces, to a path or a binary file; gives its size."""
+        if isinstance(target, os.PathLike):
+            with open(target, "wb") as file:
+                return self.copy_to(file)
+        size = 0
+        while True:
+            piece = self.read(PIECE)
+            if not piece:
+                return size
+            target.write(piece)
+            size += len(piece)
 
     def close(self) -> None:
         self._response.close()
@@ -107,7 +153,9 @@ class Reply:
 class Transport:
     """Makes one connection for each request: on a Unix socket that costs nearly nothing."""
 
-    def __init__(self, path: Optional[str] = None, timeout: Optional[float] = None) -> None:
+    def __init__(self, daemon: Daemon, path: Optional[str] = None,
+                 timeout: Optional[float] = None) -> None:
+        self.daemon = daemon
         self._given = path
         self._timeout = timeout
 
@@ -118,26 +166,28 @@ class Transport:
         try:
             response = self._exchange(connection, method, target, body, headers or {})
             if not 200 <= response.status < 300:
-                raise error_of(response.status, response.getheader("Retry-After"), response.read())
-            return Reply(connection, response)
+                raise error_of(self.daemon, response.status, response.getheader("Retry-After"),
+                               response.read())
+            return Reply(self.daemon, connection, response)
         except socket.timeout as error:
             connection.close()
-            raise Unavailable(f"sbxd did not answer within {self._timeout} s",
+            raise Unavailable(f"{self.daemon.name} did not answer within {self._timeout} s",
                               code="timeout") from error
         except (http.client.HTTPException, ConnectionError) as error:
             connection.close()
-            raise _cut_off(error) from error
+            raise _cut_off(self.daemon, error) from error
         except BaseException:
             connection.close()
             raise
 
     def _connected(self) -> _Connection:
-        path = find_socket(self._given)
+        path = find_socket(self.daemon, self._given)
         connection = _Connection(path, self._timeout)
         try:
             connection.connect()
         except OSError as error:
-            raise _unreachable(path, socket_candidates(self._given), error) from error
+            places = socket_candidates(self.daemon, self._given)
+            raise _unreachable(self.daemon, path, places, error) from error
         return connection
 
     @staticmethod
@@ -168,23 +218,23 @@ def quote_path(path: str) -> str:
     return quote(path, safe="/")
 
 
-def parse_json(text: bytes) -> Any:
+def parse_json(daemon: Daemon, text: bytes) -> Any:
     try:
         return json.loads(text)
     except ValueError as error:
-        raise Failed(f"the answer is no JSON: {text[:100]!r}", code="not_sbxd",
-                     fix="see whether the socket is sbxd's") from error
+        raise daemon.stranger(f"the answer is no JSON: {text[:100]!r}") from error
 
 
-def error_of(status: int, retry_after: Optional[str], body: bytes) -> SandboxError:
+def error_of(daemon: Daemon, status: int, retry_after: Optional[str],
+             body: bytes) -> SandboxError:
     """The exception that an answer other than 2xx means."""
     try:
         problem = json.loads(body)
         if not isinstance(problem, dict):
             raise ValueError
     except ValueError:
-        return Failed(f"HTTP status {status}, without a word that this client knows",
-                      code="not_sbxd", status=status, fix="see whether the socket is sbxd's")
+        return daemon.stranger(f"HTTP status {status}, without a word that this client knows",
+                               status)
     kind: Type[SandboxError] = Refused
     if status in (429, 503):
         kind = Unavailable
@@ -192,7 +242,7 @@ def error_of(status: int, retry_after: Optional[str], body: bytes) -> SandboxErr
         kind = Failed
     fix = str(problem.get("fix", ""))
     if status in (404, 405) and problem.get("code") in ("not_found", "method_not_allowed"):
-        kind, fix = Failed, "install sbxd and the package sbx of one version"
+        kind, fix = Failed, daemon.one_version
     message = str(problem.get("detail") or problem.get("title") or f"HTTP status {status}")
     if problem.get("field"):
         message = f"{problem['field']}: {message}"
@@ -211,31 +261,32 @@ def _seconds(text: Optional[str]) -> Optional[float]:
         return None
 
 
-def _cut_off(error: Exception) -> SandboxError:
+def _cut_off(daemon: Daemon, error: Exception) -> SandboxError:
     if isinstance(error, ConnectionError):
-        return Unavailable("sbxd closed the connection without an answer", code="disconnected",
-                           fix="see sbxd's log: it may have ended")
+        return Unavailable(f"{daemon.name} closed the connection without an answer",
+                           code="disconnected", fix=daemon.see_log)
+    if isinstance(error, socket.timeout):
+        return Unavailable(f"{daemon.name} was silent for too long", code="timeout")
     if isinstance(error, http.client.IncompleteRead):
-        return Failed("the answer was cut off", code="cut_off",
-                      fix="see sbxd's log: it may have ended")
-    return Failed(f"what answers is no HTTP: {error!r}", code="not_sbxd",
-                  fix="see whether the socket is sbxd's")
+        return Failed("the answer was cut off", code="cut_off", fix=daemon.see_log)
+    return daemon.stranger(f"what answers is no HTTP: {error!r}")
 
 
-def _unreachable(path: str, places: List[str], error: OSError) -> SandboxError:
+def _unreachable(daemon: Daemon, path: str, places: List[str], error: OSError) -> SandboxError:
     where = " nor ".join(places)
     if error.errno == errno.ENOENT:
         return Unavailable(f"there is no socket {where}", code="socket_missing",
-                           fix="start sbxd, or set SBX_SOCKET to its socket")
+                           fix=f"start {daemon.name}, or set {daemon.variable} to its socket")
     if error.errno in (errno.EACCES, errno.EPERM):
         return Unavailable(f"no permission to use {path}", code="permission",
-                           fix=_permission_fix(path))
+                           fix=_permission_fix(daemon, path))
     if error.errno == errno.ECONNREFUSED:
-        return Unavailable(f"nobody listens on {path}", code="not_running", fix="start sbxd")
+        return Unavailable(f"nobody listens on {path}", code="not_running",
+                           fix=f"start {daemon.name}")
     return Unavailable(f"{path}: {error.strerror or error}", code="unreachable")
 
 
-def _permission_fix(path: str) -> str:
+def _permission_fix(daemon: Daemon, path: str) -> str:
     """Names the group whose members may use the socket, where it is one."""
     try:
         import grp
@@ -246,4 +297,5 @@ def _permission_fix(path: str) -> str:
             return f"join the group {group} (usermod -aG {group} USER) and log in again"
     except (OSError, KeyError):
         pass  # the directory may be closed to us too
-    return "run as the user whose sbxd it is, or start one of your own and set SBX_SOCKET"
+    return (f"run as the user whose {daemon.name} it is, or start one of your own and set "
+            f"{daemon.variable}")

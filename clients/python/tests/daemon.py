@@ -39,7 +39,7 @@ class DaemonCase(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.directory = tempfile.mkdtemp(prefix="sbx-python-")
+        cls.directory = tempfile.mkdtemp(prefix="test-sbx-python-")
         os.chmod(cls.directory, 0o755)
         cls.socket = os.path.join(cls.directory, "sbxd.sock")
         config = pathlib.Path(cls.directory, "config", "sbx")

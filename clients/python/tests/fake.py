@@ -59,7 +59,7 @@ class FakeDaemon:
     """Answers one connection after the other with `answers`, the last one for ever."""
 
     def __init__(self, *answers: bytes, read_bodies: bool = True) -> None:
-        self.directory = tempfile.mkdtemp(prefix="sbx-fake-")
+        self.directory = tempfile.mkdtemp(prefix="test-sbx-fake-")
         self.path = os.path.join(self.directory, "sbxd.sock")
         self.requests: List[Request] = []
         self.disconnected = threading.Event()  # a client left before it had everything

@@ -1,4 +1,4 @@
-"""The package against the daemon's OpenAPI document, and against the oldest Python."""
+"""The package against the daemons' OpenAPI documents, and against the oldest Python."""
 
 import ast
 import dataclasses
@@ -8,14 +8,16 @@ import pathlib
 import unittest
 
 import sbx
+import sbx.agent
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 PACKAGE = pathlib.Path(sbx.__file__).parent
 SCHEMAS = json.loads((ROOT / "runtime/daemon/openapi.json").read_text())["components"]["schemas"]
+AGENT = json.loads((ROOT / "agentd/api/openapi.json").read_text())["components"]["schemas"]
 
 
 def names(kind):
-    return {field.name for field in dataclasses.fields(kind)}
+    return {field.name.rstrip("_") for field in dataclasses.fields(kind)}
 
 
 class Contract(unittest.TestCase):
@@ -36,6 +38,21 @@ class Contract(unittest.TestCase):
         said = set(inspect.signature(sbx._client.run_body).parameters)
         asked = set(SCHEMAS["RunRequest"]["properties"])
         self.assertLessEqual(asked, said)
+
+    def test_requests_and_their_records_are_agentds(self):
+        for kind, schema in ((sbx.agent.Summary, "Summary"), (sbx.agent.Reason, "Reason"),
+                             (sbx.agent.Provider, "Provider"), (sbx.agent.Artifact, "Artifact"),
+                             (sbx.agent.RequestFile, "RequestFile"), (sbx.agent.Envelope, "Result"),
+                             (sbx.agent.Attempt, "Attempt"), (sbx.agent.AttemptRun, "Run"),
+                             (sbx.agent.ToolUse, "ToolUse"), (sbx.agent.Budget, "BudgetRequest")):
+            self.assertEqual(names(kind), set(AGENT[schema]["properties"]), schema)
+        record = names(sbx.agent.AgentResult) - {"raw", "transport"}
+        self.assertEqual(record, set(AGENT["Record"]["properties"]) - {"result"} | {"envelope"})
+
+    def test_every_field_of_a_request_to_agentd_can_be_said(self):
+        for call, schema in ((sbx.agent.run_request, "Request"), (sbx.agent.run_agent, "Task")):
+            said = set(inspect.signature(call).parameters)
+            self.assertEqual(said, set(AGENT[schema]["properties"]) | {"socket"})
 
     def test_the_signature_is_the_promised_one(self):
         parameters = list(inspect.signature(sbx.run_code).parameters.values())[:4]

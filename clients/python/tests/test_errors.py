@@ -1,5 +1,6 @@
 """Every way in which there is no result, and that its error names the fix."""
 
+import dataclasses
 import os
 import socket
 import tempfile
@@ -132,9 +133,10 @@ class Discovery(unittest.TestCase):
         self.runtime = directory.name
         self.own = os.path.join(self.runtime, "sbx", "sbxd.sock")
         self.system = os.path.join(self.runtime, "system.sock")
+        self.daemon = dataclasses.replace(sbx._transport.SBXD, system_socket=self.system)
         os.mkdir(os.path.dirname(self.own))
         for patch in (mock.patch.dict(os.environ, {"XDG_RUNTIME_DIR": self.runtime}),
-                      mock.patch("sbx._transport.SYSTEM_SOCKET", self.system)):
+                      mock.patch("sbx._client.SBXD", self.daemon)):
             patch.start()
             self.addCleanup(patch.stop)
         os.environ.pop("SBX_SOCKET", None)
@@ -144,7 +146,7 @@ class Discovery(unittest.TestCase):
             made.bind(path)
 
     def found(self, given=None):
-        return sbx._transport.find_socket(given)
+        return sbx._transport.find_socket(self.daemon, given)
 
     def test_the_argument_comes_before_the_variable_and_both_before_the_usual_places(self):
         self.make(self.system)
