@@ -38,7 +38,7 @@ struct LiveRequest {
 
   sbx::async::Cancellation stop;
   std::vector<LiveEvent> events;
-  bool sealed = false;        // ended and stored, artifacts included; the last event is there
+  bool sealed = false;        // ended and stored, artifacts included; the last event is "end"
   sbx::async::Event changed;  // events, sealed
 };
 

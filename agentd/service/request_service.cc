@@ -78,6 +78,21 @@ Result<void> RequestService::recover() {
   return {};
 }
 
+// What the ledger knows of a request whose record was lost with the process.
+Result<void> RequestService::add_spent(const std::string& id, Json& record) {
+  SBX_ASSIGN(const ledger::Balance tokens, parts_.book.balance("request/" + id + "/tokens"));
+  SBX_ASSIGN(const ledger::Balance cost, parts_.book.balance("request/" + id + "/cost"));
+  record["tokens"] = tokens.settled;
+  record["cost_usd"] = dollars(record::MicroDollars{cost.settled});
+  // A reply that was under way may have cost something, too.
+  if (tokens.reserved > 0) record["cost_basis"] = "estimate";
+  if (record.contains("budget")) {
+    record["budget"]["tokens"]["used"] = record["tokens"];
+    record["budget"]["cost_usd"]["used"] = record["cost_usd"];
+  }
+  return {};
+}
+
 // What was stored at its submission becomes the record of a request that failed.
 Result<void> RequestService::end_unfinished(const std::string& id) {
   SBX_ASSIGN(const auto stored, parts_.history.find(id));
@@ -90,6 +105,7 @@ Result<void> RequestService::end_unfinished(const std::string& id) {
                       {"class", nullptr},
                       {"text", "agentd ended while it was under way"}};
   record["ended_at"] = sbx::log::utc_time(now_ms());
+  SBX_TRY(add_spent(id, record));
   Json summary = record;
   for (const char* field : {"prompts", "budget", "attempts", "result", "artifacts"}) {
     summary.erase(field);
@@ -144,7 +160,7 @@ Task<RequestService::SubmitOutcome> RequestService::submit(Submitted submitted, 
   live_.emplace(live->record.id, live);
   // In the queue before anything is waited for, so that the bounds hold.
   queue_.push_back(live);
-  const auto saved = co_await save(entry_of(*live));
+  const auto saved = co_await save(entry_of(*live, live->events));
   if (!saved) {
     sbx::log::error("a request could not be stored", {{"error", to_string(saved.error())}});
     std::erase(queue_, live);
@@ -205,8 +221,11 @@ Task<void> RequestService::seal(Live live) {
   record.wall_seconds =
       std::chrono::duration<double>(steady_clock::now() - live->submitted).count();
   co_await store_artifacts(*live);
-  add_event(*live, "end");
-  const auto saved = co_await save(entry_of(*live));
+  // Told when it is on record: after a death in between another end would be told.
+  std::vector<LiveEvent> events = live->events;
+  events.push_back(event_of(*live, "end"));
+  const auto saved = co_await save(entry_of(*live, events));
+  live->events = std::move(events);
   if (!saved) {
     // It stays in memory, where it can still be asked for.
     sbx::log::error("a record could not be stored",
@@ -228,25 +247,26 @@ Task<void> RequestService::seal(Live live) {
 }
 
 void RequestService::add_state_event(LiveRequest& live) {
-  Clean data = parts_.redactor.clean_json(event_json(live.record));
-  if (!live.events.empty() && live.events.back().data.text() == data.text()) return;
-  live.events.push_back({static_cast<int>(live.events.size()) + 1, "state", std::move(data)});
+  LiveEvent event = event_of(live, "state");
+  if (!live.events.empty() && live.events.back().data.text() == event.data.text()) return;
+  live.events.push_back(std::move(event));
   live.changed.notify_all();
 }
 
-void RequestService::add_event(LiveRequest& live, std::string_view kind) {
-  Clean data = parts_.redactor.clean_json(event_json(live.record));
-  live.events.push_back({static_cast<int>(live.events.size()) + 1, kind, std::move(data)});
+LiveEvent RequestService::event_of(const LiveRequest& live, std::string_view kind) const {
+  return {static_cast<int>(live.events.size()) + 1, kind,
+          parts_.redactor.clean_json(event_json(live.record))};
 }
 
-Entry RequestService::entry_of(const LiveRequest& live) const {
+Entry RequestService::entry_of(const LiveRequest& live,
+                               const std::vector<LiveEvent>& events) const {
   return {.id = live.record.id,
           .created_ms = live.record.created_ms,
           .owner = live.owner,
           .ended = has_ended(live.record),
           .summary = parts_.redactor.clean_json(summary_json(live.record)),
           .record = parts_.redactor.clean_json(record_json(live.record)),
-          .events = parts_.redactor.clean_json(events_json(live.events)),
+          .events = parts_.redactor.clean_json(events_json(events)),
           .artifact_bytes = artifact_bytes(live.record)};
 }
 
@@ -258,13 +278,15 @@ Task<Result<void>> RequestService::save(Entry entry) {
 
 Task<void> RequestService::store_artifacts(LiveRequest& live) {
   if (live.record.artifacts.empty()) co_return;
-  auto job = [this, id = live.record.id, artifacts = std::move(live.record.artifacts)]() mutable {
-    artifacts = clean_artifacts(std::move(artifacts), parts_.redactor);
+  // Of the service nothing: the pool may outlive it.
+  auto job = [&files = parts_.artifacts, &redactor = parts_.redactor, id = live.record.id,
+              artifacts = std::move(live.record.artifacts)]() mutable {
+    artifacts = clean_artifacts(std::move(artifacts), redactor);
     std::vector<std::string> contents;
     for (record::Artifact& artifact : artifacts) {
       contents.push_back(std::exchange(artifact.content, {}));
     }
-    auto written = parts_.artifacts.write(id, contents);
+    auto written = files.write(id, contents);
     return std::pair(std::move(artifacts), std::move(written));
   };
   auto done = co_await parts_.store_pool.run(job);
@@ -287,12 +309,12 @@ Task<void> RequestService::store_artifacts(LiveRequest& live) {
 }
 
 Task<void> RequestService::prune() {
-  auto job = [this]() -> Result<std::size_t> {
-    SBX_ASSIGN(const auto gone,
-               parts_.history.prune(parts_.limits.history, parts_.limits.artifact_bytes));
+  auto job = [&history = parts_.history, &files = parts_.artifacts, &book = parts_.book,
+              limits = parts_.limits]() -> Result<std::size_t> {
+    SBX_ASSIGN(const auto gone, history.prune(limits.history, limits.artifact_bytes));
     for (const std::string& id : gone) {
-      parts_.artifacts.remove(id);
-      SBX_TRY(parts_.book.forget("request/" + id + "/"));
+      files.remove(id);
+      SBX_TRY(book.forget("request/" + id + "/"));
     }
     return gone.size();
   };

@@ -9,6 +9,7 @@
 #include <deque>
 #include <map>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <variant>
@@ -124,14 +125,16 @@ class RequestService {
   [[nodiscard]] sbx::async::Task<void> drive(LiveRequest& live);
   [[nodiscard]] sbx::async::Task<void> seal(Live live);
   void add_state_event(LiveRequest& live);
-  void add_event(LiveRequest& live, std::string_view kind);
-  [[nodiscard]] history::Entry entry_of(const LiveRequest& live) const;
+  [[nodiscard]] LiveEvent event_of(const LiveRequest& live, std::string_view kind) const;
+  [[nodiscard]] history::Entry entry_of(const LiveRequest& live,
+                                        const std::vector<LiveEvent>& events) const;
   [[nodiscard]] sbx::async::Task<sbx::Result<void>> save(history::Entry entry);
   [[nodiscard]] sbx::async::Task<void> store_artifacts(LiveRequest& live);
   [[nodiscard]] sbx::async::Task<void> prune();
   [[nodiscard]] sbx::async::Task<std::optional<history::Stored>> stored(std::string id,
                                                                         Caller caller);
   [[nodiscard]] sbx::Result<void> end_unfinished(const std::string& id);
+  [[nodiscard]] sbx::Result<void> add_spent(const std::string& id, nlohmann::ordered_json& record);
 
   Parts parts_;
   std::map<std::string, Live> live_;

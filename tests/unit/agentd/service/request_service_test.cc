@@ -303,14 +303,28 @@ TEST_F(RequestServiceTest, WhatADeadDaemonLeftHasFailedAndHoldsNothing) {
        .owner = 7,
        .ended = false,
        .summary = redactor_.clean_json({{"id", "rq_lost"}}),
-       .record = redactor_.clean_json({{"id", "rq_lost"}, {"text", "t"}, {"state", "queued"}}),
+       .record = redactor_.clean_json({{"id", "rq_lost"},
+                                       {"text", "t"},
+                                       {"state", "queued"},
+                                       {"tokens", 0},
+                                       {"budget", {{"tokens", {{"limit", 9000}, {"used", 0}}}}}}),
        .events = redactor_.clean_json(Json::array())}));
   ASSERT_TRUE(artifacts_.write("rq_lost", {"half"}));
+  ASSERT_TRUE(ledger_.book.reserve(
+      {.id = "request/rq_lost/1",
+       .lines = {{"request/rq_lost/tokens", 5000, 9000}, {"request/rq_lost/cost", 5000, 9000}}}));
+  ASSERT_TRUE(ledger_.book.settle(
+      "request/rq_lost/1", {{"request/rq_lost/tokens", 700}, {"request/rq_lost/cost", 1500}}));
   ASSERT_TRUE(service_->recover());
   struct Body {
     static Task<void> run(RequestServiceTest& t) {
       const std::string state = co_await t.state_of("rq_lost");
       EXPECT_EQ(state, "failed");
+      const auto record = co_await t.service_->record("rq_lost", kSeven);
+      const Json json = Json::parse(record->text());
+      EXPECT_EQ(json["tokens"], 700) << "what it cost is on record";
+      EXPECT_EQ(json["cost_usd"], 0.0015);
+      EXPECT_EQ(json["budget"]["tokens"]["used"], 700);
       const auto events = co_await t.service_->stored_events("rq_lost", kSeven);
       const Json list = Json::parse(*events);
       EXPECT_EQ(list.size(), 1U);
