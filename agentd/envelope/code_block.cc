@@ -198,8 +198,7 @@ std::variant<CodeBlock, NoCode> extract_code(std::string_view reply, Language la
   const std::vector<Block> blocks = blocks_of(lines, language);
   if (cut && (blocks.empty() || !blocks.back().closed)) {
     return NoCode{"cut_reply",
-                  "the reply was cut at its length limit before the code block ended; write a "
-                  "shorter program"};
+                  "the reply was cut before the code block ended; write a shorter program"};
   }
   auto chosen = choose(blocks, language);
   if (auto* none = std::get_if<NoCode>(&chosen)) return std::move(*none);

@@ -33,15 +33,15 @@ bool Answer::data(const ClientResponse& head, std::string_view bytes) {
   }
   streamed_ = true;
   for (const SseEvent& event : sse_.feed(bytes)) {
-    if (!accumulator_->event(event)) return false;
+    if (!accumulator_->event(event) || accumulator_->overrun()) return false;
   }
   return !sse_.failed();
 }
 
 Verdict Answer::judge(const sbx::http::ClientResult& result, const std::string& host) {
   if (const auto* error = std::get_if<ClientError>(&result)) {
-    // Stopped by us: the reply is complete, or wrong.
-    if (error->kind == ClientError::Kind::kStopped) return judge_reply(true);
+    // Stopped by us: the reply is complete, or wrong, and what came behind it is not wanted.
+    if (error->kind == ClientError::Kind::kStopped) return judge_reply(false);
     return judge_failure(*error, host);
   }
   const auto& head = std::get<ClientResponse>(result);

@@ -54,7 +54,7 @@ Task<CompletionResult> HttpProvider::complete(CompletionRequest request,
                                               const Cancellation* cancellation) {
   const std::string body = wire_->body(request, options_.wire);
   for (int tries = 1;; ++tries) {
-    Try one = co_await try_once(body, request.deadline, cancellation);
+    Try one = co_await try_once(body, request.max_tokens, request.deadline, cancellation);
     if (auto* completion = std::get_if<Completion>(&one.verdict.result)) {
       completion->tries = tries;
       co_return std::move(one.verdict.result);
@@ -69,9 +69,12 @@ Task<CompletionResult> HttpProvider::complete(CompletionRequest request,
   }
 }
 
-Task<HttpProvider::Try> HttpProvider::try_once(const std::string& body, Deadline deadline,
+Task<HttpProvider::Try> HttpProvider::try_once(const std::string& body, int max_tokens,
+                                               Deadline deadline,
                                                const Cancellation* cancellation) {
-  Answer answer(wire_->accumulator());
+  auto accumulator = wire_->accumulator();
+  accumulator->limit_tokens(max_tokens);
+  Answer answer(std::move(accumulator));
   sbx::http::ClientRequest request;
   request.method = sbx::http::Method::kPost;
   request.url = options_.base_url + wire_->path();

@@ -42,7 +42,7 @@ class HttpProvider final : public Provider {
 
  private:
   struct Try;
-  [[nodiscard]] sbx::async::Task<Try> try_once(const std::string& body,
+  [[nodiscard]] sbx::async::Task<Try> try_once(const std::string& body, int max_tokens,
                                                sbx::async::Deadline deadline,
                                                const sbx::async::Cancellation* cancellation);
 

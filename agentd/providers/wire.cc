@@ -10,7 +10,10 @@ using Json = nlohmann::ordered_json;
 
 Completion Accumulator::take() {
   Completion completion = std::move(completion_);
-  if (!complete_) {
+  if (overrun()) {
+    completion.finish = Finish::kLength;
+    completion.usage.reset();
+  } else if (!complete_) {
     completion.finish = Finish::kCut;
     // What was told so far is not what it came to: Anthropic's first event counts one token.
     completion.usage.reset();
@@ -28,12 +31,12 @@ void Accumulator::count(std::size_t bytes) {
 void Accumulator::add_text(std::string_view text) {
   begun_ = true;
   count(text.size());
-  if (!error_) completion_.text += text;
+  if (!error_ && !overrun()) completion_.text += text;
 }
 
 void Accumulator::add_arguments(ToolCall& call, std::string_view text) {
   count(text.size());
-  if (!error_) call.arguments += text;
+  if (!error_ && !overrun()) call.arguments += text;
 }
 
 ToolCall* Accumulator::tool_call(std::size_t index) {

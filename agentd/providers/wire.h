@@ -20,6 +20,8 @@ namespace agentd::providers {
 
 inline constexpr std::size_t kMaxReplyBytes = 1U << 20;
 inline constexpr std::size_t kMaxToolCalls = 16;  // of one reply
+// More than any reply has on average, indentation included.
+inline constexpr std::size_t kMaxBytesPerToken = 16;
 
 struct WireSettings {
   std::string model{};
@@ -43,8 +45,12 @@ class Accumulator {
   [[nodiscard]] bool complete() const { return complete_; }
   // What the server says went wrong, or that it does not speak this dialect.
   [[nodiscard]] const std::optional<std::string>& error() const { return error_; }
-  // The reply so far. Its finish is kCut, without usage, when the server never said that it was
-  // complete.
+  // Called before anything arrives: a reply longer than so many tokens can be is cut there.
+  void limit_tokens(int most) { room_ = static_cast<std::size_t>(most) * kMaxBytesPerToken; }
+  // It was: the server goes on although it was told not to, and nothing more is wanted.
+  [[nodiscard]] bool overrun() const { return bytes_ > room_; }
+  // The reply so far. Its finish is kLength when it overran, and kCut when the server never said
+  // that it was complete; both are without usage.
   [[nodiscard]] Completion take();
 
  protected:
@@ -62,6 +68,7 @@ class Accumulator {
   void count(std::size_t bytes);
 
   std::size_t bytes_ = 0;
+  std::size_t room_ = kMaxReplyBytes;
   std::optional<std::string> error_;
 };
 

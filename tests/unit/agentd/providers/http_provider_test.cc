@@ -139,6 +139,15 @@ TEST_F(HttpProviderTest, AServerThatDoesNotCloseAfterDoneIsNotWaitedFor) {
   EXPECT_NE(reply.finish, Finish::kCut);
 }
 
+TEST_F(HttpProviderTest, WhatComesBehindDoneIsNotLookedAt) {
+  const Completion reply = completion([](Peer& peer, const Heard&) {
+    peer.start_stream();
+    peer.send("data: " + text_chunk("x") + "\n\ndata: [DONE]\n\ndata: {\"half");
+    EXPECT_TRUE(peer.wait_until_gone());
+  });
+  EXPECT_EQ(reply.text, "x");
+}
+
 TEST_F(HttpProviderTest, APlainAnswerToARequestForAStreamIsRead) {
   const Completion reply =
       completion([](Peer& peer, const Heard&) { peer.answer(200, "application/json", kPlain); });
@@ -340,6 +349,19 @@ TEST_F(HttpProviderTest, NobodyListeningIsSaidAfterAllTries) {
   EXPECT_EQ(error.trouble, Trouble::kUnreachable);
   EXPECT_EQ(error.tries, 3);
   EXPECT_FALSE(error.may_have_cost);
+}
+
+TEST_F(HttpProviderTest, AServerThatGoesOnPastTheTokensItWasAllowedIsCutOff) {
+  std::atomic<bool> gone = false;
+  const Completion reply = completion([&](Peer& peer, const Heard&) {
+    peer.start_stream();
+    for (int i = 0; i < 200; ++i) peer.event(text_chunk(std::string(1000, 'x')));
+    gone = peer.wait_until_gone();
+  });
+  EXPECT_TRUE(gone);
+  EXPECT_EQ(reply.finish, Finish::kLength);
+  EXPECT_LE(reply.text.size(), 2048 * kMaxBytesPerToken);
+  EXPECT_FALSE(reply.usage) << "billed as reserved";
 }
 
 // Its first event counts one token of output, its last one all: without that nothing is known.
