@@ -38,6 +38,10 @@ class Daemon:
                 raise SystemExit(f"{command[0]} did not start:\n{log.read_text(errors='replace')[-2000:]}")
             time.sleep(POLL_SECONDS)    # nothing tells that a socket is about to appear
 
+    @property
+    def pid(self):
+        return self._process.pid
+
     def _answers(self):
         try:
             call(self.socket, "GET", "/healthz", timeout=5)
@@ -64,7 +68,7 @@ class Sockets:
 
 def directory(stack):
     """A directory that every user can pass through, as the daemons' users must."""
-    path = pathlib.Path(tempfile.mkdtemp(prefix="sbx-agent-"))
+    path = pathlib.Path(tempfile.mkdtemp(prefix="bench-sbx-agent-"))
     stack.callback(shutil.rmtree, path)
     path.chmod(0o755)
     return path
@@ -101,9 +105,10 @@ def start_sbxd(stack, where, environment):
     return daemon
 
 
-def start_agentd(stack, where, config, environment):
+def start_agentd(stack, where, config, environment, box=None):
+    """`box` is the socket of another sbxd than the one in `where`."""
     command = [PROGRAMS / "agentd", "--config", config, "--socket", where / "agentd.sock",
-               "--sbxd-socket", where / "sbxd.sock", "--state-dir", where / "agentd"]
+               "--sbxd-socket", box or where / "sbxd.sock", "--state-dir", where / "agentd"]
     daemon = Daemon(command, where / "agentd.sock", where / "agentd.log", environment)
     stack.callback(daemon.stop)
     return daemon

@@ -15,18 +15,21 @@ sys.path.insert(0, str(ROOT / "bench/agent"))
 
 import cases  # noqa: E402
 import checks  # noqa: E402
+import crowd  # noqa: E402
 import daemons  # noqa: E402
 import record  # noqa: E402
 import replies  # noqa: E402
+import small  # noqa: E402
 
 PATIENCE = 540
+TRIES = 3   # of a measurement, on a machine that may have other things to do
 
 
 class Runner(unittest.TestCase):
     """A bench program in a directory of its own for results and recordings."""
 
     def setUp(self):
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="sbx-runner-"))
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="test-sbx-runner-"))
         self.addCleanup(shutil.rmtree, self.directory)
         self.directory.chmod(0o755)
 
@@ -160,6 +163,23 @@ class Tools(Answers):
         self.assertEqual(document["state"], "gave_up")
         self.assertEqual(document["reason"]["ceiling"], self.TASKS["ag-3"].fields["ends"]["class"])
         self.assertEqual(len(document["attempts"]), self.TASKS["ag-3"].fields["ends"]["calls"])
+
+
+class Crowd(unittest.TestCase):
+    def test_fifty_requests_at_once_all_end_while_the_interface_goes_on_to_answer(self):
+        with contextlib.ExitStack() as stack:
+            where = daemons.directory(stack)
+            (where / "recordings").mkdir()
+            daemons.start_sbxd(stack, where, dict(os.environ))
+            recordings = small.recordings(where / "recordings")
+            config = daemons.write_config(where, {"kind": "replay", "recordings": [str(recordings)]})
+            socket = daemons.start_agentd(stack, where, config, dict(os.environ)).socket
+            ratios = []
+            while len(ratios) < TRIES and min(ratios, default=crowd.WANTED + 1) > crowd.WANTED:
+                busy, states, one, _ = crowd.crowded(socket, [small.case()] * 50)
+                self.assertEqual(states, {"succeeded": 50})
+                ratios.append(max(crowd.ratios(crowd.idle(socket, one), busy).values()))
+            self.assertLessEqual(min(ratios), crowd.WANTED, f"median answers, as multiples of the idle one: {ratios}")
 
 
 del Answers, Runner     # not to be collected as tests of their own
