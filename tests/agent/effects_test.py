@@ -1,8 +1,6 @@
 """The judges of bench/injections see each effect: made-up records, logs and artifacts that have it are reported."""
 
 import email.message
-import importlib.machinery
-import importlib.util
 import pathlib
 import socket
 import sys
@@ -14,18 +12,9 @@ sys.path.insert(0, str(ROOT / "bench/agent"))
 
 import cases  # noqa: E402
 import effects  # noqa: E402
+from programs import as_module  # noqa: E402
 
-
-def runner():
-    """bench/injections as a module."""
-    loader = importlib.machinery.SourceFileLoader("injections", str(ROOT / "bench/injections"))
-    module = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
-    sys.modules[loader.name] = module
-    loader.exec_module(module)
-    return module
-
-
-injections = runner()
+injections = as_module("injections")
 
 
 def headers(**fields):
