@@ -71,7 +71,7 @@ class Verifier {
     check_torn(line);
     check_place(*place);
     if (line.find("\"event\":\"gap\"") != std::string::npos) {
-      problem("says that lines before it were missing when sbxd started");
+      problem("says that the lines before it and the head file did not agree when sbxd started");
     }
     last_ = link_of(place->seq, line);
     if (head_ && head_->seq == last_->seq) {

@@ -7,8 +7,9 @@
 // successor: the file `<audit>.head` holds its number and hash.
 //
 // A line that was cut short by the death of sbxd stays as it is. The next start ends it and appends
-// a marker (event "torn") that names its hash, and goes on behind the last whole line. Lines that
-// the head knows and the file lacks (a power failure, or somebody) are noted by the event "gap".
+// a marker (event "torn") that names its hash, and goes on behind the last whole line. What the
+// head knows and the file lacks or has otherwise (a power failure, or somebody) is noted by the
+// event "gap", so that it stays visible once the head has moved on.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +42,7 @@ struct AuditPlace {
 
 // The members of the marker behind a torn line.
 [[nodiscard]] std::string torn_marker(std::string_view torn);
-// The members of the marker where the head is ahead of the file.
+// The members of the marker where the head and the file do not agree; without a head, number 0.
 [[nodiscard]] std::string gap_marker(const AuditLink& head);
 
 // The head file's text: fixed length, so that it is replaced by one write.

@@ -74,6 +74,25 @@ LastLine find_last(std::string_view tail) {
   }
 }
 
+// Why the head and the end of the file, as the last sbxd left them, do not agree; empty: they do,
+// as far as the tail shows. The file may be ahead: the head is written after the line.
+std::string disagreement(std::string_view tail, const std::optional<AuditLink>& head,
+                         std::uint64_t known) {
+  if (!head) return known > 1 ? "the head file is missing" : "";
+  if (head->seq > known) {
+    return fmt::format("lines up to {} are missing; the file ends at {}", head->seq, known);
+  }
+  while (!tail.empty()) {
+    const std::string_view line = tail.substr(0, tail.find('\n'));
+    tail.remove_prefix(std::min(tail.size(), line.size() + 1));
+    const auto place = parse_audit_line(line);
+    if (!place || place->seq != head->seq) continue;
+    if (link_of(place->seq, line).hash == head->hash) return {};
+    return fmt::format("line {} is not what the head file says of it", head->seq);
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<AuditLog> AuditLog::open(const std::string& directory) {
@@ -105,14 +124,15 @@ Result<void> AuditLog::recover() {
   }
   SBX_ASSIGN(const std::string text, sys::read_all(head_.get(), 4096));
   const auto head = parse_head(text);
+  // Before the markers: each of them moves the head on.
+  const std::string differs = disagreement(tail, head, last_ ? last_->seq : 0);
   if (!torn.empty()) {
     found_ = fmt::format("{} bytes of a line that was cut short", torn.size());
     SBX_TRY(append(torn_marker(torn)));
   }
-  const std::uint64_t known = last_ ? last_->seq : 0;
-  if (head && head->seq > known) {
-    found_ = fmt::format("lines up to {} are missing; the file ends at {}", head->seq, known);
-    SBX_TRY(append(gap_marker(*head)));
+  if (!differs.empty()) {
+    found_ += (found_.empty() ? "" : "; ") + differs;
+    SBX_TRY(append(gap_marker(head.value_or(AuditLink{0, std::string(kNoHash)}))));
   }
   return {};
 }

@@ -1,8 +1,8 @@
 // AuditLog: the one open audit file of a daemon, appended to. Stage: daemon, the loop's thread.
 //
 // One JSON line a run, in one write(2), at once: the death of sbxd loses none that append() took.
-// sync() forces what was written to the disk; until then a power failure can cost it. The file only
-// grows: moving it away and starting anew is the operator's, with sbxd stopped
+// Its owner forces what was written to the disk; until then a power failure can cost it. The file
+// only grows: moving it away and starting anew is the operator's, with sbxd stopped
 // (docs/operations.md).
 #pragma once
 
@@ -20,8 +20,8 @@ namespace sbx::daemon {
 class AuditLog {
  public:
   // Makes `directory`/audit.jsonl and audit.jsonl.head (0600) when missing, and continues the
-  // chain: a torn line, or a head that is ahead, gets its marker. kHost when they cannot be
-  // written.
+  // chain: a torn line, or a head that does not agree with the file, gets its marker. kHost when
+  // they cannot be written.
   [[nodiscard]] static Result<AuditLog> open(const std::string& directory);
 
   // What open() found wrong with the end of the file, for the log; empty: nothing.
@@ -44,7 +44,6 @@ class AuditLog {
  private:
   AuditLog() = default;
   [[nodiscard]] Result<void> recover();
-  [[nodiscard]] Result<void> write_line(std::string_view line);
 
   UniqueFd file_;
   UniqueFd head_;

@@ -157,6 +157,7 @@ Result<Started> start_up(const Arguments& arguments) {
   SBX_ASSIGN(Sandbox sandbox, open_sandbox(configuration, places, user));
   // From here on without privileges.
   SBX_ASSIGN(AuditLog audit, AuditLog::open(places.audit_dir()));
+  if (!audit.found().empty()) log::warning("audit file", {{"found", audit.found()}});
   SBX_ASSIGN(SessionStore sessions, SessionStore::open(places.sessions_dir()));
   SBX_ASSIGN(Sandbox::Swept swept, sandbox.sweep());
   SBX_TRY(note_reaped(audit, swept));
