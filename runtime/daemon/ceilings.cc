@@ -47,7 +47,7 @@ void Ceilings::apply(policy::Limits& limits) const {
 Ceilings default_ceilings() {
   Ceilings ceilings;
   for (const auto& [name, value] :
-       {std::pair{"wall_seconds", "3600"}, std::pair{"work", "1G"},
+       {std::pair{"wall_seconds", "3600"}, std::pair{"pids", "1024"}, std::pair{"work", "1G"},
         std::pair{"work_inodes", "65536"}, std::pair{"stdout_bytes", "1M"},
         std::pair{"stderr_bytes", "1M"}, std::pair{"files", "1024"}, std::pair{"file_bytes", "64M"},
         std::pair{"files_bytes", "64M"}, std::pair{"network", "none"}}) {

@@ -41,8 +41,8 @@ class Ceilings {
   std::vector<std::string> names_;
 };
 
-// Of a daemon whose config says nothing: what its own memory, its disk and its other clients depend
-// on.
+// Of a daemon whose config says nothing: what its own memory, its disk, the host's table of
+// processes and its other clients depend on.
 [[nodiscard]] Ceilings default_ceilings();
 // With runtime.toml's, the host's and the memory budget's on top.
 [[nodiscard]] Ceilings effective_ceilings(Ceilings configured, const policy::RuntimeConfig& config,

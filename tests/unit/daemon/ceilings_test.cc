@@ -36,8 +36,8 @@ TEST(Ceilings, RefuseWhatIsNoLimitOrNoValue) {
 
 TEST(Ceilings, OfTheDefaultKeepTheDaemonSmallAndTheNetworkOff) {
   EXPECT_THAT(default_ceilings().names(),
-              ElementsAre("wall_seconds", "work", "work_inodes", "stdout_bytes", "stderr_bytes",
-                          "files", "file_bytes", "files_bytes", "network"));
+              ElementsAre("wall_seconds", "pids", "work", "work_inodes", "stdout_bytes",
+                          "stderr_bytes", "files", "file_bytes", "files_bytes", "network"));
   EXPECT_EQ(default_ceilings().text("network"), "none");
 }
 
