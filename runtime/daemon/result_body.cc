@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <map>
 
 #include "runtime/base/base64.h"
 #include "runtime/base/sys.h"
@@ -20,6 +21,12 @@ constexpr std::size_t kPiece = 48 * 1024;
 
 KeptFiles::KeptFiles() : secret_(spawn::new_run_id() + spawn::new_run_id()) {}
 
+// As much of the secret as fills whole groups of base64.
+std::string_view KeptFiles::common_mark() const {
+  if (files_.empty()) return {};
+  return std::string_view(files_.front().mark).substr(0, secret_.size() / 3 * 4);
+}
+
 collect::FileSink KeptFiles::sink() {
   return [this](collect::CollectedFile& file, int fd) -> Result<void> {
     SBX_ASSIGN(UniqueFd copy, sys::duplicate_above(fd, 0));
@@ -30,21 +37,25 @@ collect::FileSink KeptFiles::sink() {
   };
 }
 
+// One pass over the text, however many files there are: a program decides how large it is and what
+// is in it, and the loop does nothing else meanwhile.
 ResultBody::ResultBody(const collect::Outcome& outcome, KeptFiles files) {
   std::string json = to_json(outcome);
-  std::string_view rest = json;
-  // In the order of the JSON, which is not the order of collecting.
-  std::vector<std::pair<std::size_t, KeptFiles::Kept*>> places;
-  for (KeptFiles::Kept& kept : files.files_) places.emplace_back(rest.find(kept.mark), &kept);
-  std::sort(places.begin(), places.end());
+  const std::string_view all = json;
+  std::map<std::string_view, KeptFiles::Kept*> by_mark;
+  for (KeptFiles::Kept& kept : files.files_) by_mark.emplace(kept.mark, &kept);
+  const std::string_view common = files.common_mark();
   std::size_t done = 0;
-  for (const auto& [place, kept] : places) {
-    if (place == std::string::npos) continue;  // refused after it was kept
-    parts_.push_back(
-        {std::string(rest.substr(done, place - done)), std::move(kept->fd), kept->size});
-    done = place + kept->mark.size();
+  for (std::size_t at = all.find(common); !common.empty() && at != std::string_view::npos;
+       at = all.find(common, at + 1)) {
+    const auto found = by_mark.find(all.substr(at, files.files_.front().mark.size()));
+    if (found == by_mark.end()) continue;
+    KeptFiles::Kept& kept = *found->second;
+    parts_.push_back({std::string(all.substr(done, at - done)), std::move(kept.fd), kept.size});
+    done = at + kept.mark.size();
   }
-  parts_.push_back({done == 0 ? std::move(json) : std::string(rest.substr(done)), {}, 0});
+  // A mark that is not there is of a file that was refused after it was kept.
+  parts_.push_back({done == 0 ? std::move(json) : std::string(all.substr(done)), {}, 0});
 }
 
 Result<std::optional<std::string>> ResultBody::next() {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/result.h"
@@ -34,6 +35,9 @@ class KeptFiles {
     UniqueFd fd;
     std::uint64_t size;
   };
+  // What the marks of all files begin with; empty without a file.
+  [[nodiscard]] std::string_view common_mark() const;
+
   std::string secret_;  // SECURITY: random, so that no program can write a mark itself
   std::vector<Kept> files_;
   std::uint64_t bytes_ = 0;

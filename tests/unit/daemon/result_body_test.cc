@@ -69,6 +69,18 @@ TEST(ResultBody, FilesAreWhereTheyBelongWhateverTheOrderOfCollecting) {
   EXPECT_EQ(content(2), "first");
 }
 
+TEST(ResultBody, TextThatOnlyBeginsAsAMarkDoesStaysAsItIs) {
+  collect::Outcome outcome;
+  KeptFiles files;
+  keep(outcome, files.sink(), "a", "first");
+  const std::string mark = encode_base64(*outcome.files.front().content);
+  outcome.stdout_bytes = mark.substr(0, mark.size() - 3) + "?" + mark.substr(0, 45);
+  ResultBody body(outcome, std::move(files));
+  const auto json = nlohmann::json::parse(text_of(body));
+  EXPECT_EQ(json["stdout"], outcome.stdout_bytes);
+  EXPECT_EQ(decode_base64(json["files"][0]["content_base64"].get<std::string>()), "first");
+}
+
 TEST(ResultBody, AFileThatWasKeptAndThenRefusedIsLeftOut) {
   collect::Outcome outcome;
   KeptFiles files;
