@@ -32,6 +32,14 @@ Finish finish_of(std::string_view reason) {
   return Finish::kOther;
 }
 
+// A text by the book; from some servers a list of parts, of which those without text are thoughts.
+std::string content_text(const Json* content) {
+  if (content == nullptr || !content->is_array()) return text_of(content);
+  std::string text;
+  for (const Json& part : *content) text += text_of(member(part, "text"));
+  return text;
+}
+
 class OpenAiAccumulator final : public Accumulator {
  public:
   bool event(const SseEvent& event) override {
@@ -78,25 +86,35 @@ class OpenAiAccumulator final : public Accumulator {
 
   void take_message(const Json& message) {
     begun_ = true;
-    add_text(text_of(member(message, "content")));
+    add_text(content_text(member(message, "content")));
     add_text(text_of(member(message, "refusal")));
     const Json* calls = member(message, "tool_calls");
     if (calls == nullptr || !calls->is_array()) return;
     for (std::size_t i = 0; i < calls->size(); ++i) take_call((*calls)[i], i);
   }
 
+  // Of a call without an index: servers that leave it out send each call whole, with its id.
+  [[nodiscard]] std::size_t place_of(const Json& json, std::size_t position) const {
+    const std::vector<ToolCall>& calls = completion_.tool_calls;
+    const std::string id = text_of(member(json, "id"));
+    const bool is_next = position < calls.size() && !id.empty() && !calls[position].id.empty() &&
+                         calls[position].id != id;
+    return is_next ? calls.size() : position;
+  }
+
   void take_call(const Json& json, std::size_t position) {
     const Json* index = member(json, "index");
     const bool has_index = index != nullptr && index->is_number_unsigned();
-    ToolCall* call = tool_call(has_index ? index->get<std::size_t>() : position);
+    ToolCall* call = tool_call(has_index ? index->get<std::size_t>() : place_of(json, position));
     if (call == nullptr) {
       fail("the reply has too many tool calls");
       return;
     }
-    call->id += text_of(member(json, "id"));
+    // Whole in the first piece; some servers repeat them in each.
+    if (call->id.empty()) call->id = text_of(member(json, "id"));
     const Json* function = member(json, "function");
     if (function == nullptr) return;
-    call->name += text_of(member(*function, "name"));
+    if (call->name.empty()) call->name = text_of(member(*function, "name"));
     const Json* arguments = member(*function, "arguments");
     if (arguments == nullptr) return;
     // A text by the book; an object from some servers.

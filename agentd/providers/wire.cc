@@ -19,6 +19,11 @@ Completion Accumulator::take() {
     completion.usage.reset();
   }
   std::erase_if(completion.tool_calls, [](const ToolCall& call) { return call.name.empty(); });
+  // Some servers name no id, but want one back with the answer.
+  for (std::size_t i = 0; i < completion.tool_calls.size(); ++i) {
+    std::string& id = completion.tool_calls[i].id;
+    if (id.empty()) id = "call_" + std::to_string(i + 1);
+  }
   return completion;
 }
 

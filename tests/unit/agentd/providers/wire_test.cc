@@ -97,11 +97,36 @@ TEST(OpenAiWire, CollectsToolCallsInPiecesAndInParallel) {
       {R"({"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":""}}]}}]})",
        R"({"choices":[{"delta":{"tool_calls":[{"index":1,"id":"b","function":{"name":"g","arguments":{"x":1}}}]}}]})",
        R"({"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"y\""}}]}}]})",
-       R"({"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"arguments":":2}"}}]},"finish_reason":"tool_calls"}]})"});
+       R"({"choices":[{"delta":{"tool_calls":[{"index":0,"id":"a","function":{"name":"f","arguments":":2}"}}]},"finish_reason":"tool_calls"}]})"});
   ASSERT_EQ(completion.tool_calls.size(), 2U);
+  EXPECT_EQ(completion.tool_calls[0].id + completion.tool_calls[0].name, "af");
   EXPECT_EQ(completion.tool_calls[0].arguments, R"({"y":2})");
   EXPECT_EQ(completion.tool_calls[1].arguments, R"({"x":1})") << "an object from some servers";
   EXPECT_EQ(completion.finish, Finish::kToolCalls);
+}
+
+TEST(OpenAiWire, CollectsToolCallsWithoutIndexOrId) {
+  const Completion with_ids = stream(
+      openai_wire(),
+      {R"({"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}}]}}]})",
+       R"({"choices":[{"delta":{"tool_calls":[{"id":"b","function":{"name":"g","arguments":"[]"}}]},"finish_reason":"tool_calls"}]})"});
+  ASSERT_EQ(with_ids.tool_calls.size(), 2U);
+  EXPECT_EQ(with_ids.tool_calls[1].id, "b");
+  EXPECT_EQ(with_ids.tool_calls[1].arguments, "[]");
+  const Completion without = stream(
+      openai_wire(),
+      {R"({"choices":[{"delta":{"tool_calls":[{"function":{"name":"f","arguments":"{}"}},{"function":{"name":"g","arguments":"{}"}}]},"finish_reason":"tool_calls"}]})"});
+  ASSERT_EQ(without.tool_calls.size(), 2U);
+  EXPECT_EQ(without.tool_calls[0].id, "call_1");
+  EXPECT_EQ(without.tool_calls[1].id, "call_2");
+}
+
+TEST(OpenAiWire, ReadsContentInPartsWithoutTheThoughts) {
+  const Completion completion = stream(
+      openai_wire(),
+      {R"({"choices":[{"delta":{"content":[{"type":"thinking","thinking":[{"type":"text","text":"hm"}]},{"type":"text","text":"he"}]}}]})",
+       R"({"choices":[{"delta":{"content":"llo"},"finish_reason":"stop"}]})"});
+  EXPECT_EQ(completion.text, "hello");
 }
 
 TEST(OpenAiWire, AStreamThatJustEndsIsCut) {
