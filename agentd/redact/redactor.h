@@ -1,10 +1,11 @@
 // Redactor: the one place where key-shaped strings are taken out of what agentd shows.
 //
-// Everything that leaves agentd (records, events, problems, logs, history, text artifacts) is made
-// of Clean text, and only a Redactor makes Clean text; the surfaces take nothing else. What is
-// redacted: keys by the shapes that vendors give them, private keys in PEM, JSON web tokens, and
-// the daemon's own secrets as they are, in base64, in hex, percent-encoded or with each byte
-// escaped. Binary artifacts are not looked into.
+// Whatever holds words of a person, a model or a program (records, events, problems of routes,
+// history, text artifacts) leaves agentd as Clean text, and only a Redactor makes Clean text. Logs
+// and metrics hold none of their words: ids, counts, names and errors of ours. What is redacted:
+// keys by the shapes that vendors give them, private keys in PEM, JSON web tokens, and the daemon's
+// own secrets as they are, in base64, in hex, percent-encoded or with each byte escaped. Binary
+// artifacts are not looked into.
 //
 // SECURITY: a layer beside the boundary, never the boundary: agentd's secrets are not given to the
 // sandbox in the first place.
