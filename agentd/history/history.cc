@@ -44,7 +44,10 @@ Result<History> History::open(store::Database database) {
 }
 
 Result<void> History::save(const Entry& entry) {
-  return store::in_transaction(database_, Durability::kProcess, [&]() -> Result<void> {
+  const auto bytes = static_cast<std::int64_t>(entry.artifact_bytes);
+  std::optional<std::int64_t> before;
+  SBX_TRY(store::in_transaction(database_, Durability::kProcess, [&]() -> Result<void> {
+    SBX_ASSIGN(before, stored_bytes(entry.id));
     SBX_ASSIGN(Statement insert,
                database_.statement(
                    "INSERT INTO requests(id, created_ms, owner, ended, summary, record, events,"
@@ -58,9 +61,21 @@ Result<void> History::save(const Entry& entry) {
         .bind(5, entry.summary.text())
         .bind(6, entry.record.text())
         .bind(7, entry.events.text())
-        .bind(8, static_cast<std::int64_t>(entry.artifact_bytes))
+        .bind(8, bytes)
         .run();
-  });
+  }));
+  if (totals_) {
+    totals_->requests += before ? 0 : 1;
+    totals_->bytes += bytes - before.value_or(0);
+  }
+  return {};
+}
+
+Result<std::optional<std::int64_t>> History::stored_bytes(const std::string& id) {
+  SBX_ASSIGN(Statement select,
+             database_.statement("SELECT artifact_bytes FROM requests WHERE id = ?1"));
+  SBX_ASSIGN(const bool row, select.bind(1, id).step());
+  return row ? std::optional(select.integer(0)) : std::nullopt;
 }
 
 Result<std::optional<Stored>> History::find(const std::string& id) {
@@ -108,32 +123,41 @@ Result<std::vector<std::string>> History::unfinished() {
   }
 }
 
-Result<std::pair<std::int64_t, std::int64_t>> History::totals() {
+Result<History::Totals> History::count() {
   SBX_ASSIGN(Statement select,
              database_.statement("SELECT count(*), ifnull(sum(artifact_bytes), 0) FROM requests"));
   SBX_TRY(select.step());
-  return std::pair(select.integer(0), select.integer(1));
+  return Totals{select.integer(0), select.integer(1)};
 }
 
 Result<std::vector<std::string>> History::prune(std::int64_t most, std::int64_t bytes) {
-  return store::in_transaction(
-      database_, Durability::kProcess, [&]() -> Result<std::vector<std::string>> {
-        std::vector<std::string> gone;
-        SBX_ASSIGN(auto total, totals());
-        while (total.first > most || total.second > bytes) {
-          SBX_ASSIGN(
-              Statement remove,
-              database_.statement("DELETE FROM requests WHERE number = (SELECT number FROM requests"
-                                  " WHERE ended = 1 ORDER BY number LIMIT 1)"
-                                  " RETURNING id, artifact_bytes"));
-          SBX_ASSIGN(const bool row, remove.step());
-          if (!row) break;  // all that is left is under way
-          gone.push_back(remove.text(0));
-          total = {total.first - 1, total.second - remove.integer(1)};
-          SBX_TRY(remove.step());
-        }
-        return gone;
-      });
+  if (!totals_) {
+    SBX_ASSIGN(totals_, count());
+  }
+  if (totals_->requests <= most && totals_->bytes <= bytes) return std::vector<std::string>();
+  Totals total = *totals_;
+  auto gone = store::in_transaction(database_, Durability::kProcess,
+                                    [&] { return remove_oldest(total, most, bytes); });
+  if (gone) totals_ = total;
+  return gone;
+}
+
+Result<std::vector<std::string>> History::remove_oldest(Totals& total, std::int64_t most,
+                                                        std::int64_t bytes) {
+  std::vector<std::string> gone;
+  while (total.requests > most || total.bytes > bytes) {
+    SBX_ASSIGN(
+        Statement remove,
+        database_.statement("DELETE FROM requests WHERE number = (SELECT number FROM requests"
+                            " WHERE ended = 1 ORDER BY number LIMIT 1)"
+                            " RETURNING id, artifact_bytes"));
+    SBX_ASSIGN(const bool row, remove.step());
+    if (!row) break;  // all that is left is under way
+    gone.push_back(remove.text(0));
+    total = {total.requests - 1, total.bytes - remove.integer(1)};
+    SBX_TRY(remove.step());
+  }
+  return gone;
 }
 
 }  // namespace agentd::history

@@ -62,9 +62,19 @@ class History {
 
  private:
   explicit History(store::Database database) : database_(std::move(database)) {}
-  [[nodiscard]] sbx::Result<std::pair<std::int64_t, std::int64_t>> totals();
+  struct Totals {
+    std::int64_t requests = 0;
+    std::int64_t bytes = 0;  // of artifacts
+  };
+  [[nodiscard]] sbx::Result<Totals> count();
+  [[nodiscard]] sbx::Result<std::optional<std::int64_t>> stored_bytes(const std::string& id);
+  [[nodiscard]] sbx::Result<std::vector<std::string>> remove_oldest(Totals& total,
+                                                                    std::int64_t most,
+                                                                    std::int64_t bytes);
 
   store::Database database_;
+  std::optional<Totals>
+      totals_{};  // kept from the first prune() on: counting reads the whole table
 };
 
 }  // namespace agentd::history

@@ -84,6 +84,20 @@ TEST_F(HistoryTest, TheOldestGoFirstAndWhatIsUnderWayStays) {
   EXPECT_EQ(*history.unfinished(), std::vector<std::string>{"running"});
 }
 
+TEST_F(HistoryTest, WhatIsSavedAfterTheFirstPruneCountsOnce) {
+  History history = open();
+  ASSERT_TRUE(history.save(entry("a", 7, true, 10)));
+  EXPECT_EQ(*history.prune(2, 30), std::vector<std::string>{});
+  ASSERT_TRUE(history.save(entry("b", 7, false)));
+  ASSERT_TRUE(history.save(entry("b", 7, true, 20)));
+  EXPECT_EQ(*history.prune(2, 30), std::vector<std::string>{}) << "2 requests, 30 bytes";
+  ASSERT_TRUE(history.save(entry("b", 7, true, 21)));
+  EXPECT_EQ(*history.prune(2, 30), std::vector<std::string>{"a"}) << "31 bytes";
+  ASSERT_TRUE(history.save(entry("c")));
+  ASSERT_TRUE(history.save(entry("d")));
+  EXPECT_EQ(*history.prune(2, 30), std::vector<std::string>{"b"}) << "3 requests";
+}
+
 TEST_F(HistoryTest, ArtifactsAreNumberedFilesThatGoTogether) {
   const auto files = ArtifactFiles::open(directory_.path());
   ASSERT_TRUE(files);
