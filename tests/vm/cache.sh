@@ -6,7 +6,7 @@
 #   initramfs    busybox, the modules for virtiofs and overlay, guest/initramfs-init
 #   systemd-root the small Debian of the variant `systemd`
 #
-# Each is made once; remove the directory to make them anew.
+# Each is made once, the Debian again when its packages change; remove the directory to make them anew.
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # here and variant are the caller's
 
@@ -15,6 +15,7 @@ kernel_package=linux-image-cloud-amd64
 # Beyond what systemd needs: the user manager, subordinate ids, the libraries our programs link to.
 systemd_packages=systemd,systemd-sysv,dbus,dbus-user-session,libpam-systemd,uidmap,passwd
 systemd_packages+=,python3-minimal,procps,util-linux,libseccomp2,libcap2,libssl3,libstdc++6
+systemd_packages+=,libcurl4,libsqlite3-0,libpng16-16
 
 # A visible skip: ctest counts exit code 77.
 skip() {
@@ -43,7 +44,7 @@ fill_cache() {
   if [ ! -e "$cache/initramfs" ] || [ "$here/guest/initramfs-init" -nt "$cache/initramfs" ]; then
     make_initramfs
   fi
-  if [ "$variant" = systemd ] && [ ! -e "$cache/systemd-root.complete" ]; then make_systemd_root; fi
+  if [ "$variant" = systemd ] && ! has_systemd_root; then make_systemd_root; fi
   exec 9>&-
 }
 
@@ -108,12 +109,15 @@ make_initramfs() {
   mv "$cache/initramfs.new" "$cache/initramfs"
 }
 
+# systemd-root.complete names the packages that it was made of.
+has_systemd_root() { [ "$(cat "$cache/systemd-root.complete" 2>/dev/null)" = "$systemd_packages" ]; }
+
 make_systemd_root() {
   command -v mmdebstrap >/dev/null ||
     skip "mmdebstrap is not installed (scripts/install-deps build)"
-  rm -rf "$cache/systemd-root"
+  rm -rf "$cache/systemd-root" "$cache/systemd-root.complete"
   mmdebstrap --quiet --mode=root --variant=minbase --include="$systemd_packages" bookworm \
     "$cache/systemd-root" >"$cache/systemd-root.log" 2>&1 ||
     skip "the systemd guest cannot be made: $(tail -n 1 "$cache/systemd-root.log")"
-  touch "$cache/systemd-root.complete"
+  echo "$systemd_packages" >"$cache/systemd-root.complete"
 }

@@ -18,13 +18,14 @@ install_service() {
   systemctl start sbxd.socket
 }
 
-# ask METHOD TARGET [BODY]: the answer's status line and body. In a small Debian there is no curl.
+# ask METHOD TARGET [BODY]: the answer's status line and body, of sbxd or whom ask_socket names. In a
+# small Debian there is no curl.
 ask() {
-  python3 - "$@" <<'PY'
+  python3 - "${ask_socket:-/run/sbx/sbxd.sock}" "$@" <<'PY'
 import socket, sys
-method, target, body = (sys.argv[1:] + [""])[:3]
+path, method, target, body = (sys.argv[1:] + [""])[:4]
 s = socket.socket(socket.AF_UNIX)
-s.connect("/run/sbx/sbxd.sock")
+s.connect(path)
 s.sendall(f"{method} {target} HTTP/1.1\r\nHost: sbx\r\nConnection: close\r\n"
           f"Content-Length: {len(body.encode())}\r\n\r\n{body}".encode())
 answer = b""
@@ -43,9 +44,14 @@ answers() {
   grep -Eq "$pattern" answer.out || { cat answer.out; service_log; fail "$* was not answered with $pattern"; }
 }
 
-service_log() { journalctl -u sbxd.service --no-pager -n 30 2>/dev/null || systemctl status sbxd.service; }
+service_log() {
+  local unit
+  for unit in sbxd.service agentd.service; do
+    journalctl -u $unit --no-pager -n 30 2>/dev/null || systemctl status $unit
+  done
+}
 
-main_pid() { systemctl show -p MainPID --value sbxd.service; }
+main_pid() { systemctl show -p MainPID --value "$1"; }
 
 case_service_socket_starts_it() {
   install_service
@@ -60,7 +66,7 @@ case_service_is_an_ordinary_user() {
   install_service
   answers 200 GET /healthz
   uid=$(id -u sbx)
-  status=$(cat "/proc/$(main_pid)/status")
+  status=$(cat "/proc/$(main_pid sbxd.service)/status")
   grep -Eq "^Uid:.$uid.$uid.$uid.$uid\$" <<<"$status" || fail "$(grep ^Uid <<<"$status")"
   grep -Eq '^CapEff:.0+$' <<<"$status" || fail "$(grep ^CapEff <<<"$status")"
   grep -Eq '^NoNewPrivs:.1$' <<<"$status" || fail "$(grep ^NoNew <<<"$status")"
@@ -86,11 +92,11 @@ case_service_survives_a_memory_hog() {
   local before
   install_service
   answers 200 GET /healthz
-  before=$(main_pid)
+  before=$(main_pid sbxd.service)
   answers '"status": *"oom"' POST /v1/run \
     '{"language": "python", "code": "x = bytearray(200 << 20)", "limits": {"memory": "64M"}}'
   answers '"stdout": *"42' POST /v1/run '{"language": "python", "code": "print(6*7)"}'
-  [ "$(main_pid)" = "$before" ] || fail "it was restarted"
+  [ "$(main_pid sbxd.service)" = "$before" ] || fail "it was restarted"
 }
 
 case_service_refuses_who_is_not_in_the_group() {
@@ -122,10 +128,10 @@ case_service_comes_back_after_a_kill() {
   local before
   install_service
   answers 200 GET /healthz
-  before=$(main_pid)
+  before=$(main_pid sbxd.service)
   kill -KILL "$before"
   answers '"stdout": *"42' POST /v1/run '{"language": "python", "code": "print(6*7)"}'
-  [ "$(main_pid)" != "$before" ] || fail "the same process"
+  [ "$(main_pid sbxd.service)" != "$before" ] || fail "the same process"
 }
 
 case_service_leaves_nothing() {
