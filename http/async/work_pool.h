@@ -6,9 +6,11 @@
 // A job owns its data (captures by value, no references into a coroutine): when the awaiting
 // coroutine is destroyed the job still runs to its end, and its result is dropped. Jobs start in
 // the order in which they were given; each awaiting coroutine has one, so the queue is bounded by
-// them. A job must not throw. Threads block all signals.
+// them. A job must not throw. Threads are made when there is work for them, and stay; they block
+// all signals.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -22,8 +24,9 @@ namespace sbx::async {
 
 class WorkPool {
  public:
-  // Precondition: threads ≥ 1. Made after the spawner was forked.
-  WorkPool(Loop& loop, int threads);
+  // Up to so many threads; the first is made here. Precondition: most_threads ≥ 1. Made after the
+  // spawner was forked.
+  WorkPool(Loop& loop, std::size_t most_threads);
   WorkPool(const WorkPool&) = delete;
   WorkPool& operator=(const WorkPool&) = delete;
   // Blocks until the jobs that were given have run.

@@ -31,8 +31,7 @@ namespace {
 using async::Task;
 using std::chrono::seconds;
 
-constexpr int kPoolThreads = 2;
-constexpr int kTransferThreads = 4;  // sessions' trees on their way into and out of runs
+constexpr std::size_t kPoolThreads = 2;
 // Clients on this machine: one that reads slower than this holds a run's files for nothing.
 constexpr std::uint64_t kPaceBytes = 256 * 1024;
 // What answers may take after the last run.
@@ -81,7 +80,8 @@ class Service {
 
   // Each uses those before it.
   async::Loop loop_;
-  async::WorkPool pool_, transfers_;
+  async::WorkPool pool_;
+  async::WorkPool transfers_;  // sessions' trees on their way into and out of runs
   Metrics metrics_;
   Admission admission_;
   RunService runs_;
@@ -98,7 +98,9 @@ Service::Service(Started started, UniqueFd signals)
     : started_(std::move(started)),
       signals_(std::move(signals)),
       pool_(loop_, kPoolThreads),
-      transfers_(loop_, kTransferThreads),
+      // One for each run: filling takes as long as its limits make it, and must not keep others
+      // from theirs.
+      transfers_(loop_, started_.configuration.daemon.max_running),
       admission_(admission_limits(started_.configuration.daemon, started_.memory_budget)),
       runs_(parts()),
       sessions_(

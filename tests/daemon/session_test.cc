@@ -387,6 +387,27 @@ std::uint64_t receive_blocks(const RawClient& client, std::uint64_t size) {
   return digest.value();
 }
 
+// A run's limits are its client's choice, and filling goes at their pace.
+TEST_P(Sessions, ThatAreFilledSlowlyKeepNoOtherFromItsRun) {
+  constexpr int kSlow = 5;
+  Json slow = shell("true");
+  slow["limits"] = {{"cpus", 0.01}, {"memory", "64M"}};
+  std::vector<RawClient> clients;
+  for (int i = 0; i < kSlow; ++i) {
+    const std::string id = create_id();
+    ASSERT_EQ(put(id, "big", std::string(16 << 20, 'x')).status, 201);
+    clients.push_back(connect());
+    ASSERT_TRUE(clients.back().send(http_request("POST", target(id, "/run"), slow.dump())));
+  }
+  ASSERT_TRUE(wait_for_metric("sbxd_running", kSlow));
+  const std::string id = create_id();
+  EXPECT_EQ(run_in(id, "true")["status"], "ok");
+  EXPECT_EQ(metric("sbxd_running"), kSlow) << "control: the others are still being filled";
+  for (RawClient& client : clients) {
+    EXPECT_EQ(Json::parse(client.reply().body, nullptr, false)["status"], "ok");
+  }
+}
+
 TEST_P(Sessions, MoveAGigabyteInAndOutThroughASmallDaemon) {
   constexpr std::uint64_t kSize = std::uint64_t{1} << 30;
   if (std::filesystem::space(state_dir()).available < 3 * kSize) {

@@ -64,6 +64,57 @@ TEST(WorkPool, ManyJobsAllRun) {
   EXPECT_EQ(ended, 500);
 }
 
+Task<void> read_byte(WorkPool& pool, int fd, int& ended) {
+  auto reading = [fd] {
+    char byte = 0;
+    return ::read(fd, &byte, 1) == 1;
+  };
+  const bool got = co_await pool.run(reading);
+  EXPECT_TRUE(got);
+  ++ended;
+}
+
+TEST(WorkPool, AJobWaitsForNoOtherWhileThereMayBeMoreThreads) {
+  Loop loop;
+  auto gate = sys::pipe();
+  ASSERT_TRUE(gate);
+  WorkPool pool(loop, 4);
+  std::atomic<int> sum = 0;
+  int held = 0;
+  int ended = 0;
+  TaskGroup blocked(loop);
+  for (int i = 0; i < 3; ++i) blocked.spawn(read_byte(pool, gate->first.get(), held));
+  TaskGroup group(loop);
+  group.spawn(add(pool, 1, sum, ended));
+  run_on(loop, [](TaskGroup& tasks) -> Task<void> { (void)co_await tasks.join(soon()); }(group));
+  EXPECT_EQ(ended, 1);
+  EXPECT_EQ(held, 0);
+  ASSERT_EQ(::write(gate->second.get(), "xxx", 3), 3);
+  run_on(loop, [](TaskGroup& tasks) -> Task<void> { (void)co_await tasks.join(soon()); }(blocked));
+  EXPECT_EQ(held, 3);
+}
+
+TEST(WorkPool, NoMoreJobsRunAtOnceThanItMayHaveThreads) {
+  Loop loop;
+  auto gate = sys::pipe();
+  ASSERT_TRUE(gate);
+  WorkPool pool(loop, 2);
+  std::atomic<int> sum = 0;
+  int held = 0;
+  int ended = 0;
+  TaskGroup group(loop);
+  for (int i = 0; i < 2; ++i) group.spawn(read_byte(pool, gate->first.get(), held));
+  group.spawn(add(pool, 1, sum, ended));
+  run_on(loop, [](Loop& on) -> Task<void> {
+    for (int i = 0; i < 3; ++i) (void)co_await on.next_turn();
+  }(loop));
+  EXPECT_EQ(sum, 0);
+  ASSERT_EQ(::write(gate->second.get(), "xx", 2), 2);
+  run_on(loop, [](TaskGroup& tasks) -> Task<void> { (void)co_await tasks.join(soon()); }(group));
+  EXPECT_EQ(sum, 1);
+  EXPECT_EQ(held, 2);
+}
+
 TEST(WorkPool, AJobWhoseCoroutineIsGoneRunsToItsEnd) {
   Loop loop;
   auto gate = sys::pipe();
