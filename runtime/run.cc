@@ -280,9 +280,11 @@ void RunInFlight::release() {
 }
 
 // What became of the workspace. That what a run left is lost is never a success; that the tree
-// could not be read into the run is the cause behind the step that failed inside.
+// could not be read into the run is the cause behind the step that failed inside. EPIPE is none: it
+// says that whoever read had ended before, by a limit, a cancellation or a failure of its own.
 collect::SavedWorkspace RunInFlight::take_saved() {
-  if (auto failure = hooks_.workspace->fill_failure(); failure && !ending_->exec_reached) {
+  auto failure = hooks_.workspace->fill_failure();
+  if (failure && failure->sys_errno != EPIPE && !ending_->exec_reached) {
     failure->stage = "workspace";
     ending_->failure = std::move(failure);
   }

@@ -352,6 +352,28 @@ TEST_F(WorkspaceRuns, DroppingOneInTheMiddleOfItsFillingLeavesNothing) {
   EXPECT_EQ(outcome.stdout_bytes, std::to_string(60 * kMiB) + "\n");
 }
 
+// Whoever writes the stream sees no more of it than a reader that is gone.
+TEST_F(WorkspaceRuns, WhatEndsTheFillingIsTheVerdictAndNoFailureOfOurs) {
+  disk_->write("big", std::string(60 * kMiB, 'x'));
+  limits().cpus_milli = 10;
+  limits().wall_seconds = std::chrono::milliseconds(300);
+  const Outcome late = run("echo ran");
+  EXPECT_EQ(late.status, Status::kTimeout);
+  EXPECT_FALSE(late.error) << late.error->step << ": " << late.error->detail;
+  EXPECT_EQ(late.stdout_bytes, "") << "control: it was still being filled";
+  ASSERT_TRUE(late.workspace);
+  EXPECT_EQ(late.workspace->reason, "the program did not start");
+  limits().wall_seconds = std::chrono::seconds(60);
+  const auto started = start(shell("echo ran"));
+  ASSERT_TRUE(started);
+  turn(*started, std::chrono::milliseconds(100));
+  started->cancel();
+  ASSERT_TRUE(drive(*started));
+  const Outcome cancelled = started->take_outcome();
+  EXPECT_EQ(cancelled.status, Status::kCancelled);
+  EXPECT_FALSE(cancelled.error) << cancelled.error->step << ": " << cancelled.error->detail;
+}
+
 TEST_F(WorkspaceRuns, WhatIsNoFileIsRefusedWithItsReason) {
   const Outcome outcome = run("mkfifo pipe; echo x > file");
   expect_saved(outcome);
