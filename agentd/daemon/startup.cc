@@ -114,11 +114,10 @@ Result<Started> start_up(const Arguments& arguments) {
   const redact::Secret token = configuration.listen.empty() ? redact::Secret() : api::new_token();
 
   SBX_ASSIGN(std::string owner, ledger::own_identity());
-  SBX_ASSIGN(store::Database ledger_database, open_database(places));
-  SBX_ASSIGN(ledger::Book book, ledger::Book::open(std::move(ledger_database),
-                                                   {std::move(owner), ledger::is_alive, now_ms}));
-  SBX_ASSIGN(store::Database history_database, open_database(places));
-  SBX_ASSIGN(history::History history, history::History::open(std::move(history_database)));
+  SBX_ASSIGN(store::Database database, open_database(places));
+  SBX_ASSIGN(ledger::Book book,
+             ledger::Book::open(database, {std::move(owner), ledger::is_alive, now_ms}));
+  SBX_ASSIGN(history::History history, history::History::open(std::move(database)));
   SBX_ASSIGN(history::ArtifactFiles artifacts, history::ArtifactFiles::open(places.state_dir));
 
   Started started{.configuration = std::move(configuration),

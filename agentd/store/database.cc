@@ -93,10 +93,6 @@ std::string Statement::text(int column) const {
   return bytes == nullptr ? std::string() : std::string(bytes, static_cast<std::size_t>(size));
 }
 
-bool Statement::is_null(int column) const {
-  return ::sqlite3_column_type(statement_, column) == SQLITE_NULL;
-}
-
 struct Database::State {
   sqlite3* database = nullptr;
   std::map<const char*, sqlite3_stmt*> statements;
@@ -111,10 +107,6 @@ struct Database::State {
   }
 };
 
-Database::Database(std::unique_ptr<State> state) : state_(std::move(state)) {}
-Database::Database(Database&&) noexcept = default;
-Database::~Database() = default;
-
 sbx::Result<Database> Database::open(const DatabaseOptions& options) {
   // SQLite gives -wal and -shm the mode of the file itself.
   auto file = sbx::sys::open(options.path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
@@ -123,7 +115,7 @@ sbx::Result<Database> Database::open(const DatabaseOptions& options) {
                            "make the state directory writable for agentd, or name another with "
                            "--state-dir");
   }
-  auto state = std::make_unique<State>();
+  auto state = std::make_shared<State>();
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
   const int opened = ::sqlite3_open_v2(options.path.c_str(), &state->database, kFlags, nullptr);
   if (opened != SQLITE_OK) return error_of(state->database, opened, "sqlite3_open_v2");
@@ -164,11 +156,13 @@ sbx::Result<void> Database::begin(Durability durability) {
                                                      : "PRAGMA synchronous=NORMAL"));
     state_->durability = durability;
   }
-  return execute("BEGIN IMMEDIATE");
+  SBX_ASSIGN(Statement begin, statement("BEGIN IMMEDIATE"));
+  return begin.run();
 }
 
 sbx::Result<void> Database::commit() {
-  return execute("COMMIT");
+  SBX_ASSIGN(Statement commit, statement("COMMIT"));
+  return commit.run();
 }
 
 void Database::rollback() {

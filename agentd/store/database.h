@@ -1,9 +1,11 @@
 // Database: one connection to agentd's SQLite file, with errors as values.
 //
-// Used by ledger/ and history/, each with a connection of its own on the daemon's store thread (or
-// wherever blocking is allowed); never from two threads at once. SQLite is in database.cc and
-// nowhere else. WAL mode: readers of other processes never block a writer, and what was committed
-// survives the death of any process. Power loss: see Durability.
+// Used by ledger/ and history/ on the daemon's store thread (or wherever blocking is allowed);
+// never from two threads at once. They share one connection: what SQLite holds of the file in
+// memory is void as soon as another connection has written, and reading it again cost more than the
+// writing. SQLite is in database.cc and nowhere else. WAL mode: readers of other processes never
+// block a writer, and what was committed survives the death of any process. Power loss: see
+// Durability.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +42,6 @@ class Statement {
 
   [[nodiscard]] std::int64_t integer(int column) const;
   [[nodiscard]] std::string text(int column) const;
-  [[nodiscard]] bool is_null(int column) const;
 
  private:
   sqlite3_stmt* statement_;  // borrowed from the Database
@@ -57,13 +58,16 @@ struct DatabaseOptions {
   std::int64_t max_pages = 0;    // for tests: the file is "full" at that many; 0: no bound
 };
 
+// A copy is the same connection, which ends with the last of them.
 class Database {
  public:
   // Creates the file (0600) when there is none. kHost when it cannot be opened or is no database.
   [[nodiscard]] static sbx::Result<Database> open(const DatabaseOptions& options);
-  Database(Database&&) noexcept;
+  Database(const Database&) = default;
+  Database(Database&&) noexcept = default;
+  Database& operator=(const Database&) = delete;
   Database& operator=(Database&&) = delete;
-  ~Database();
+  ~Database() = default;
 
   // Statements without parameters, separated by ";".
   [[nodiscard]] sbx::Result<void> execute(const char* sql);
@@ -78,8 +82,8 @@ class Database {
 
  private:
   struct State;
-  explicit Database(std::unique_ptr<State> state);
-  std::unique_ptr<State> state_;
+  explicit Database(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  std::shared_ptr<State> state_;  // the other owners are the copies
 };
 
 // Runs `body` (Result<T>()) in a transaction: committed when it gives a value, else rolled back.
