@@ -235,7 +235,8 @@ std::size_t ShapeFinder::run_length(std::size_t from, Chars chars) {
 std::optional<Shape> ShapeFinder::prefixed(std::size_t at) {
   const std::string_view rest = text_.substr(at);
   for (const Prefixed& shape : kPrefixed) {
-    if (!rest.starts_with(shape.prefix)) continue;
+    // The first character alone rules out most, without a call.
+    if (rest.front() != shape.prefix.front() || !rest.starts_with(shape.prefix)) continue;
     const std::size_t run = run_length(at + shape.prefix.size(), shape.chars);
     if (run < shape.min) continue;
     // A key of fixed length that goes on is another word.
