@@ -3,6 +3,7 @@
 #include <time.h>
 
 #include <cstring>
+#include <vector>
 
 #include "runtime/plan/plan.h"
 
@@ -69,6 +70,18 @@ std::string time_offsets() {
   (void)::clock_gettime(CLOCK_BOOTTIME, &boot);
   return "monotonic -" + std::to_string(monotonic.tv_sec) + " 0\nboottime -" +
          std::to_string(boot.tv_sec) + " 0\n";
+}
+
+// The CPUs that the caller may use, by number: he may have been given others than the first ones.
+std::vector<std::uint32_t> own_cpus() {
+  std::vector<std::uint32_t> numbers;
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (::sched_getaffinity(0, sizeof set, &set) != 0) return numbers;
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) numbers.push_back(cpu);
+  }
+  return numbers;
 }
 
 // Where init finds the mount that the spawner made; 0: init makes it.
@@ -141,8 +154,10 @@ Result<void> flatten_process(FlatPlan& flat, Blob& blob, const Plan& plan,
   flat.gid_map = blob.text(map);
   flat.time_offsets = blob.text(time_offsets());
   // Spread over the host's CPUs by id, so that runs limited to one do not all share the first.
+  const std::vector<std::uint32_t> own = own_cpus();
   for (std::uint32_t i = 0; i < plan.visible_cpus; ++i) {
-    const std::uint32_t cpu = (facts.payload_id + i) % plan.host_cpus;
+    const std::uint32_t index = (facts.payload_id + i) % plan.host_cpus;
+    const std::uint32_t cpu = index < own.size() ? own[index] : index;
     if (cpu < 1024) flat.cpu_mask[cpu / 64] |= std::uint64_t{1} << (cpu % 64);
   }
   SBX_TRY(fill_table(

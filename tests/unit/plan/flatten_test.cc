@@ -1,7 +1,9 @@
 // The block that sbx-init reads, read back as sbx-init reads it.
 #include <gmock/gmock.h>
+#include <sched.h>
 
 #include <cstring>
+#include <vector>
 
 #include "runtime/cgroup/driver.h"
 #include "tests/unit/plan/synthetic.h"
@@ -174,12 +176,48 @@ TEST(FlatBlock, HoldsTheSystemCallPolicyAligned) {
   EXPECT_THAT(block.flat.actions, ElementsAreArray(plan.policy.seccomp.actions));
 }
 
+// The CPUs that this process may use, by number.
+std::vector<std::uint32_t> own_cpus() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  EXPECT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
+  std::vector<std::uint32_t> numbers;
+  for (std::uint32_t cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
+    if (CPU_ISSET(cpu, &set)) numbers.push_back(cpu);
+  }
+  return numbers;
+}
+
+std::vector<std::uint32_t> cpus_of(const FlatPlan& flat) {
+  std::vector<std::uint32_t> numbers;
+  for (std::uint32_t cpu = 0; cpu < 1024; ++cpu) {
+    if (((flat.cpu_mask[cpu / 64] >> (cpu % 64)) & 1U) != 0) numbers.push_back(cpu);
+  }
+  return numbers;
+}
+
 TEST(FlatBlock, AllowsAsManyCpusAsTheRunMayUseStartingAtItsId) {
   policy::Policy policy = default_policy();
   policy.limits.cpus_milli = 2000;
   const Block block(planned(python(), synthetic_host(), policy), facts());
-  EXPECT_EQ(block.flat.cpu_mask[0], 0b0110U) << "17 mod 4 is 1";
-  EXPECT_EQ(block.flat.cpu_mask[1], 0U);
+  const auto own = own_cpus();
+  const auto number = [&](std::uint32_t index) { return index < own.size() ? own[index] : index; };
+  EXPECT_THAT(cpus_of(block.flat), ElementsAre(number(1), number(2))) << "17 mod 4 is 1";
+}
+
+TEST(FlatBlock, AllowsNoCpuThatTheCallerMayNotUse) {
+  cpu_set_t before;
+  ASSERT_EQ(::sched_getaffinity(0, sizeof before, &before), 0);
+  const std::uint32_t last = own_cpus().back();
+  cpu_set_t one;
+  CPU_ZERO(&one);
+  CPU_SET(last, &one);
+  ASSERT_EQ(::sched_setaffinity(0, sizeof one, &one), 0);
+  HostFacts host = synthetic_host();
+  host.cpus = 1;
+  const Block block(planned(python(), host), facts());
+  ASSERT_EQ(::sched_setaffinity(0, sizeof before, &before), 0);
+  EXPECT_THAT(cpus_of(block.flat), ElementsAre(last));
 }
 
 TEST(FlatBlock, CarriesWhereThePayloadMayWriteAndItsRlimits) {
