@@ -18,6 +18,14 @@ using providers::Role;
 using providers::ToolCall;
 using sbx::async::Task;
 
+namespace {
+
+bool is_blank(const std::string& text) {
+  return text.find_first_not_of(" \t\r\n") == std::string::npos;
+}
+
+}  // namespace
+
 ToolsDriver::ToolsDriver(const Services& services, const Submission& submission,
                          record::Record& record, const sbx::async::Cancellation& stop,
                          OnChange on_change)
@@ -111,8 +119,7 @@ Task<std::optional<Ending>> ToolsDriver::iterate() {
   made.model_tries = reply.completion.tries;
   made.text = reply.completion.text;
   if (reply.completion.tool_calls.empty()) {
-    record_.result = record::Result{.kind = record::Result::Kind::kAnswer, .text = made.text};
-    ending = Ending{.reason = Reason::kPassed};
+    ending = take_answer(reply.completion);
     co_return ending;
   }
   conversation_.push_back({.role = Role::kAssistant,
@@ -120,6 +127,25 @@ Task<std::optional<Ending>> ToolsDriver::iterate() {
                            .tool_calls = reply.completion.tool_calls});
   ending = co_await use_tools(std::move(reply.completion.tool_calls));
   co_return ending;
+}
+
+// Half an answer, or none, is told to the model, which has its other steps to do better.
+std::optional<Ending> ToolsDriver::take_answer(const providers::Completion& reply) {
+  record::Attempt& made = record_.attempts.back();
+  made.error = fault_of_answer(reply);
+  if (!made.error) {
+    record_.result = record::Result{.kind = record::Result::Kind::kAnswer, .text = made.text};
+    return Ending{.reason = Reason::kPassed};
+  }
+  made.failure = FailureClass::kProvider;
+  if (reply.finish == providers::Finish::kFiltered) {
+    return ending_of({.kind = Event::Kind::kProviderFailed});
+  }
+  if (!is_blank(reply.text)) {  // some servers refuse empty messages
+    conversation_.push_back({.role = Role::kAssistant, .text = reply.text});
+  }
+  conversation_.push_back({.role = Role::kUser, .text = made.error->detail + "."});
+  return std::nullopt;
 }
 
 Task<std::optional<Ending>> ToolsDriver::use_tools(std::vector<ToolCall> calls) {
@@ -170,6 +196,21 @@ void ToolsDriver::answer(const std::string& id, record::ToolUse use) {
   conversation_.push_back(
       {.role = Role::kTool, .text = use.output, .tool_call_id = id, .is_error = use.is_error});
   record_.attempts.back().tools.push_back(std::move(use));
+}
+
+std::optional<record::Error> fault_of_answer(const providers::Completion& reply) {
+  using providers::Finish;
+  if (reply.finish == Finish::kFiltered) {
+    return record::Error{"withheld",
+                         "the provider withheld the reply (" + reply.finish_reason + ")"};
+  }
+  if (reply.finish == Finish::kLength || reply.finish == Finish::kCut) {
+    return record::Error{"cut", "That reply was cut off before its end: answer in fewer words"};
+  }
+  if (is_blank(reply.text)) {
+    return record::Error{"empty", "That reply held neither an answer nor a tool call"};
+  }
+  return std::nullopt;
 }
 
 RunCodeArguments parse_run_code(const std::string& arguments,

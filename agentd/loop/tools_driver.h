@@ -2,8 +2,9 @@
 //
 // Nothing raises into the loop: an unknown tool, arguments that are no JSON or lack a field, a
 // language that there is not and a sandbox that is down are answers to the model, marked as errors.
-// It ends with an answer, after `budget.attempts` replies, when a ceiling is reached, or when the
-// model cannot be asked. A coroutine on the loop; ends by itself once `stop` is raised.
+// So is a reply that is no answer. It ends with an answer, after `budget.attempts` replies, when a
+// ceiling is reached, or when the model cannot be asked. A coroutine on the loop; ends by itself
+// once `stop` is raised.
 #pragma once
 
 #include <optional>
@@ -37,6 +38,7 @@ class ToolsDriver {
   [[nodiscard]] sbx::async::Task<std::optional<Ending>> run_code(std::string language,
                                                                  std::string code,
                                                                  record::ToolUse& use);
+  [[nodiscard]] std::optional<Ending> take_answer(const providers::Completion& reply);
   void answer(const std::string& id, record::ToolUse use);
   void enter(Phase phase);
   [[nodiscard]] Ending ending_of(const Event& event) const;
@@ -65,6 +67,9 @@ struct RunCodeArguments {
 };
 [[nodiscard]] RunCodeArguments parse_run_code(const std::string& arguments,
                                               const std::vector<std::string>& languages);
+
+// What keeps a reply without tool calls from being the answer: it was withheld, cut, or is empty.
+[[nodiscard]] std::optional<record::Error> fault_of_answer(const providers::Completion& reply);
 
 // A run as the model is told of it: exit code, notes, both streams, each cut in the middle where it
 // is long, wrapped in <data>.

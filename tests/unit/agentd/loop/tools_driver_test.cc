@@ -139,6 +139,56 @@ TEST_F(ToolsDriverTest, AFailedRunIsAnErrorWithStatusStreamsAndNotes) {
   }
 }
 
+TEST_F(ToolsDriverTest, ACutOrEmptyReplyIsNoAnswerAndIsToldSo) {
+  run(
+      [](int n) -> CompletionResult {
+        if (n == 1) return Completion{.text = "It is 4", .finish = providers::Finish::kLength};
+        if (n == 2) return Completion{.text = "", .finish = providers::Finish::kCut};
+        if (n == 3) return answer(" \n");
+        return answer("It is 42.");
+      },
+      test::ok_run("never"));
+  EXPECT_EQ(state_name(record_), "succeeded");
+  EXPECT_EQ(record_.result->text, "It is 42.");
+  ASSERT_EQ(record_.attempts.size(), 4U);
+  EXPECT_EQ(record_.attempts[0].error->code, "cut");
+  EXPECT_EQ(record_.attempts[1].error->code, "cut");
+  EXPECT_EQ(record_.attempts[2].error->code, "empty");
+  EXPECT_FALSE(record_.attempts[3].error);
+  for (std::size_t call = 1; call < 4; ++call) {
+    const auto& told = provider_.asked[call].messages.back();
+    EXPECT_EQ(told.role, providers::Role::kUser);
+    EXPECT_EQ(told.text, record_.attempts[call - 1].error->detail + ".");
+    for (const auto& message : provider_.asked[call].messages) {
+      EXPECT_NE(message.text.find_first_not_of(" \n"), std::string::npos)
+          << "some servers refuse empty messages";
+    }
+  }
+}
+
+TEST_F(ToolsDriverTest, AWithheldReplyEndsItWithTheProvidersReason) {
+  run(
+      [](int) -> CompletionResult {
+        return Completion{.text = "I can",
+                          .finish = providers::Finish::kFiltered,
+                          .finish_reason = "content_filter"};
+      },
+      test::ok_run("never"));
+  EXPECT_EQ(state_name(record_), "gave_up");
+  EXPECT_EQ(record_.state.ending.reason, Reason::kProvider);
+  EXPECT_NE(record_.reason_text.find("content_filter"), std::string::npos) << record_.reason_text;
+  EXPECT_EQ(record_.attempts.size(), 1U);
+  EXPECT_FALSE(record_.result);
+}
+
+TEST_F(ToolsDriverTest, AModelThatNeverSaysAnythingGivesUpWithinItsSteps) {
+  record_.budget.attempts = 3;
+  run([](int) -> CompletionResult { return answer(""); }, test::ok_run("never"));
+  EXPECT_EQ(state_name(record_), "gave_up");
+  EXPECT_EQ(record_.attempts.size(), 3U);
+  EXPECT_FALSE(record_.result);
+}
+
 TEST_F(ToolsDriverTest, ItEndsWhenItsStepsAreUsed) {
   record_.budget.attempts = 4;
   run([](int) -> CompletionResult { return calls({run_code("1")}); }, test::ok_run("x"));
