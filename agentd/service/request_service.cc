@@ -10,6 +10,7 @@
 #include "agentd/loop/tools_driver.h"
 #include "agentd/record/record_json.h"
 #include "agentd/redact/random_hex.h"
+#include "agentd/service/attempt_log.h"
 #include "agentd/service/clean_artifacts.h"
 #include "runtime/base/log.h"
 
@@ -27,7 +28,6 @@ namespace {
 
 // Above every id that a request can have counted to before agentd died.
 constexpr int kEndAfterRestart = 1'000'000;
-constexpr std::chrono::seconds kTendEvery{60};
 constexpr std::chrono::seconds kRetryAfter{5};
 
 std::int64_t now_ms() {
@@ -199,8 +199,10 @@ Task<void> RequestService::work(Live live) {
 }
 
 Task<void> RequestService::drive(LiveRequest& live) {
-  auto on_change = [this, &live](const record::Record& record) {
+  AttemptLog attempts;
+  auto on_change = [this, &live, &attempts](const record::Record& record) {
     if (!has_ended(record)) add_state_event(live);
+    attempts.look(record);
   };
   if (live.record.mode == record::Mode::kTools) {
     loop::ToolsDriver driver(parts_.loop_services, live.submission, live.record, live.stop,
@@ -227,7 +229,7 @@ Task<void> RequestService::seal(Live live) {
   const auto saved = co_await save(entry_of(*live, events));
   live->events = std::move(events);
   if (!saved) {
-    // It stays in memory, where it can still be asked for.
+    // It stays in memory, where it can still be asked for, until there is room for it.
     sbx::log::error("a record could not be stored",
                     {{"request", record.id}, {"error", to_string(saved.error())}});
   } else {
@@ -274,6 +276,19 @@ Task<Result<void>> RequestService::save(Entry entry) {
   auto job = [&history = parts_.history, entry = std::move(entry)] { return history.save(entry); };
   auto saved = co_await parts_.store_pool.run(job);
   co_return saved;
+}
+
+// Records of requests that have ended, and that the disk had no room for.
+Task<void> RequestService::save_what_failed() {
+  std::vector<Live> unsaved;
+  for (const auto& [id, live] : live_) {
+    if (live->sealed) unsaved.push_back(live);
+  }
+  for (const Live& live : unsaved) {
+    const auto saved = co_await save(entry_of(*live, live->events));
+    if (!saved) co_return;
+    live_.erase(live->record.id);
+  }
 }
 
 Task<void> RequestService::store_artifacts(LiveRequest& live) {
@@ -419,7 +434,8 @@ Task<std::optional<RequestService::ArtifactFile>> RequestService::artifact(std::
 
 Task<void> RequestService::tend(ledger::Ledger& ledger) {
   for (;;) {
-    (void)co_await parts_.loop.sleep_until(sbx::async::after(kTendEvery));
+    (void)co_await parts_.loop.sleep_until(sbx::async::after(parts_.limits.tend_every));
+    co_await save_what_failed();
     const auto released = co_await ledger.release_dead_owners();
     if (!released) {
       sbx::log::warning("reservations of the dead could not be released",

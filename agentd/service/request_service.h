@@ -4,6 +4,7 @@
 // it gives out is clean.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -51,6 +52,7 @@ struct ServiceLimits {
   std::size_t held_bytes = 256U << 20;  // of attached files, of all requests together
   std::int64_t history = 1000;
   std::int64_t artifact_bytes = 1LL << 30;
+  std::chrono::milliseconds tend_every{60'000};
 };
 
 class RequestService {
@@ -102,7 +104,8 @@ class RequestService {
                                                                        std::string name,
                                                                        Caller caller);
 
-  // Releases reservations of dead processes, now and then. Until its task is destroyed.
+  // Now and then releases reservations of dead processes, and stores records that could not be
+  // stored before. Until its task is destroyed.
   [[nodiscard]] sbx::async::Task<void> tend(ledger::Ledger& ledger);
 
   // From here on nothing is taken (503).
@@ -129,6 +132,7 @@ class RequestService {
   [[nodiscard]] history::Entry entry_of(const LiveRequest& live,
                                         const std::vector<LiveEvent>& events) const;
   [[nodiscard]] sbx::async::Task<sbx::Result<void>> save(history::Entry entry);
+  [[nodiscard]] sbx::async::Task<void> save_what_failed();
   [[nodiscard]] sbx::async::Task<void> store_artifacts(LiveRequest& live);
   [[nodiscard]] sbx::async::Task<void> prune();
   [[nodiscard]] sbx::async::Task<std::optional<history::Stored>> stored(std::string id,

@@ -296,6 +296,35 @@ TEST_F(RequestServiceTest, AResultWhoseFilesCannotBeStoredIsNoSuccess) {
   run(Body::run(*this));
 }
 
+TEST_F(RequestServiceTest, ARecordThatCouldNotBeStoredIsKeptAndStoredLater) {
+  reset({.tend_every = std::chrono::milliseconds(1)});
+  auto other = store::Database::open({.path = ledger_.directory.path() + "/agentd.db"});
+  ASSERT_TRUE(other);
+  struct Body {
+    static Task<void> run(RequestServiceTest& t, store::Database& other) {
+      const std::string id = co_await t.submit();
+      co_await t.provider_.until_waiting(1);
+      EXPECT_TRUE(other.execute("ALTER TABLE requests RENAME TO away"));
+      t.provider_.open();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      EXPECT_NE(t.service_->live(id, kSeven), nullptr);
+      std::string state = co_await t.state_of(id);
+      EXPECT_EQ(state, "succeeded");
+      EXPECT_TRUE(other.execute("ALTER TABLE away RENAME TO requests"));
+      sbx::async::TaskGroup tasks(t.loop_);
+      tasks.spawn(t.service_->tend(t.ledger_.ledger));
+      while (t.service_->live(id, kSeven) != nullptr) {
+        (void)co_await t.loop_.sleep_until(sbx::async::after(std::chrono::milliseconds(1)));
+      }
+      state = co_await t.state_of(id);
+      EXPECT_EQ(state, "succeeded") << "from the history now";
+      const auto events = co_await t.service_->stored_events(id, kSeven);
+      EXPECT_EQ(Json::parse(*events).back()["event"], "end");
+    }
+  };
+  run(Body::run(*this, *other));
+}
+
 TEST_F(RequestServiceTest, WhatADeadDaemonLeftHasFailedAndHoldsNothing) {
   ASSERT_TRUE(history_.save(
       {.id = "rq_lost",
