@@ -69,6 +69,13 @@ std::string rule(const std::vector<Column>& columns) {
   return line + '\n';
 }
 
+// The member, or an empty list when it is none.
+const Json& list_at(const Json& data, const char* name) {
+  static const Json kEmpty = Json::array();
+  const Json& found = member(data, name);
+  return found.is_array() ? found : kEmpty;
+}
+
 std::string left_out(std::size_t rows, std::size_t columns) {
   if (rows == 0 && columns == 0) return {};
   std::string text = "… ";
@@ -81,8 +88,8 @@ std::string left_out(std::size_t rows, std::size_t columns) {
 }  // namespace
 
 std::string draw_table(const Json& data, const TableLimits& limits) {
-  const Json& names = member(data, "columns");
-  const Json& rows = member(data, "rows");
+  const Json& names = list_at(data, "columns");
+  const Json& rows = list_at(data, "rows");
   const std::size_t shown_columns = std::min(names.size(), limits.columns);
   const std::size_t shown_rows = std::min(rows.size(), limits.rows);
   std::vector<Column> columns(shown_columns);
@@ -93,7 +100,9 @@ std::string draw_table(const Json& data, const TableLimits& limits) {
   measure(cells[0], columns, true);
   for (std::size_t r = 0; r < shown_rows; ++r) {
     for (std::size_t i = 0; i < shown_columns; ++i) {
-      cells[r + 1].push_back(cell_of(i < rows[r].size() ? rows[r][i] : Json(), limits.cell));
+      const Json& row = rows[r];
+      cells[r + 1].push_back(
+          cell_of(row.is_array() && i < row.size() ? row[i] : Json(), limits.cell));
     }
     measure(cells[r + 1], columns, false);
   }
