@@ -77,6 +77,8 @@ class Transfer {
     (void)curl_easy_getinfo(handle_, CURLINFO_REQUEST_SIZE, &sent);  // stays 0
     // An answer that is no HTTP is "unsupported protocol" to curl, as a URL of another scheme is.
     if (kind == Kind::kBadRequest && sent > 0) kind = Kind::kBroken;
+    // While connecting, or in the handshake.
+    if (kind == Kind::kTimeout && sent == 0) kind = Kind::kUnreachable;
     std::string detail = error_.front() != '\0' ? error_.data() : curl_easy_strerror(code);
     if (kind == Kind::kTooLarge) detail = "the answer is larger than allowed";
     if (kind == Kind::kStopped) detail = "stopped by its reader";
@@ -93,6 +95,9 @@ class Transfer {
   bool set_target() {
     bool all = set(CURLOPT_URL, request_.url.c_str()) && set(CURLOPT_PROTOCOLS_STR, "http,https") &&
                set(CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
+    // SECURITY: what is not encrypted is for this machine, and may hold a key: no http_proxy and no
+    // all_proxy hears it. Curl does not except loopback from them.
+    if (!request_.url.starts_with("https://")) all = all && set(CURLOPT_PROXY, "");
     if (request_.unix_socket.empty()) return all;
     return all && set(CURLOPT_UNIX_SOCKET_PATH, request_.unix_socket.c_str()) &&
            set(CURLOPT_PROXY, "");

@@ -3,8 +3,8 @@
 // libcurl inside (client.cc is the only file that includes it). TLS certificates are verified
 // against the system's store, always. Redirects are never followed: a 3xx is an answer like any
 // other, so that no header of ours (a key) reaches another host. Proxies are those of the
-// environment (https_proxy), never for a Unix socket. No cookies, no .netrc, no other protocol than
-// HTTP/1.1.
+// environment (https_proxy, all_proxy) and for https:// alone: never for what is sent in the clear,
+// nor for a Unix socket. No cookies, no .netrc, no other protocol than HTTP/1.1.
 #pragma once
 
 #include <chrono>
@@ -48,7 +48,8 @@ struct ClientRequest {
 struct ClientError {
   enum class Kind : std::uint8_t {
     kBadRequest,   // no valid URL, another protocol, a body for a method that has none
-    kUnreachable,  // not resolved, refused, no such socket: nothing was sent. See sys_errno
+    kUnreachable,  // not resolved, refused, no such socket, no connection in time: nothing of the
+                   // request was sent. See sys_errno
     kTls,          // the certificate or the handshake
     kTimeout,
     kCancelled,

@@ -198,6 +198,46 @@ TEST_P(EitherClient, NamesWhyThereIsNobody) {
   EXPECT_EQ(refused.sys_errno, ECONNREFUSED);
 }
 
+TEST_P(EitherClient, AServerThatNeverAnswersTheHandshakeWasSentNothing) {
+  ScriptedServer server("", true);
+  ClientRequest request{.url = server.url("https")};
+  request.connect_timeout = milliseconds(100);
+  EXPECT_EQ(error_of(request).kind, Kind::kUnreachable);
+}
+
+// Curl reads the environment with each request.
+class ProxyOfTheEnvironment {
+ public:
+  explicit ProxyOfTheEnvironment(const std::string& url) {
+    for (const char* name : kNames) (void)::setenv(name, url.c_str(), 1);
+  }
+  ~ProxyOfTheEnvironment() {
+    for (const char* name : kNames) (void)::unsetenv(name);
+  }
+
+ private:
+  static constexpr const char* kNames[] = {"http_proxy", "https_proxy", "all_proxy", "ALL_PROXY"};
+};
+
+TEST_P(EitherClient, NoProxyHearsWhatIsNotEncrypted) {
+  ScriptedServer proxy("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nproxy");
+  RunningServer port({.tcp = true});
+  RunningServer socket;
+  const ProxyOfTheEnvironment environment(proxy.url());
+  ClientRequest request = to(port, Method::kGet, "/hello");
+  request.headers.add("Authorization", "Bearer key");
+  EXPECT_EQ(response_to(request).body, "hello\n");
+  request.url.replace(0, 4, "HTTP");
+  EXPECT_EQ(response_to(request).body, "hello\n");
+  EXPECT_EQ(response_to(to(socket, Method::kGet, "/hello")).body, "hello\n");
+  EXPECT_EQ(proxy.heard, "");
+  // The control: an encrypted one goes through it, asking for a tunnel, which says where to alone.
+  request.url = "https://127.0.0.1:" + std::to_string(port.port) + "/hello";
+  (void)error_of(request);
+  EXPECT_TRUE(proxy.heard.starts_with("CONNECT 127.0.0.1:")) << proxy.heard;
+  EXPECT_EQ(proxy.heard.find("key"), std::string::npos);
+}
+
 TEST_P(EitherClient, SpeaksNothingButHttp) {
   for (const char* url : {"file:///etc/passwd", "ftp://127.0.0.1/", "gopher://x/", "", "://"}) {
     EXPECT_EQ(error_of({.url = url}).kind, Kind::kBadRequest) << url;
