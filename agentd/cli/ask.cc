@@ -18,23 +18,27 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr std::size_t kMaxFile = 10U << 20;  // agentd takes no more
+constexpr std::size_t kMaxFiles = 10U << 20;  // of all together: agentd takes no more
+constexpr const char* kFewer = "files are at most 10 MiB together";
 
-// {name, content_base64} of a file of the caller's.
-sbx::Result<Json> attach(const std::string& path) {
-  auto content = sbx::sys::read_file(path, kMaxFile);
+// {name, content_base64} of a file of the caller's. `room` is what is left for it and the next
+// ones.
+sbx::Result<Json> attach(const std::string& path, std::size_t& room) {
+  auto content = sbx::sys::read_file(path, kMaxFiles);
   if (!content) {
-    return sbx::invalid(fmt::format("{}: {}", path, to_string(content.error())),
-                        "files are at most 10 MiB together");
+    return sbx::invalid(fmt::format("{}: {}", path, to_string(content.error())), kFewer);
   }
+  if (content->size() > room) return sbx::invalid(path + " is too large with the others", kFewer);
+  room -= content->size();
   return Json{{"name", path.substr(path.rfind('/') + 1)},
               {"content_base64", sbx::encode_base64(*content)}};
 }
 
 sbx::Result<Json> request_body(const Arguments& arguments) {
   Json body{{"text", arguments.text}, {"language", arguments.javascript ? "javascript" : "python"}};
+  std::size_t room = kMaxFiles;
   for (const std::string& path : arguments.files) {
-    SBX_ASSIGN(Json file, attach(path));
+    SBX_ASSIGN(Json file, attach(path, room));
     body["files"].push_back(std::move(file));
   }
   return body;

@@ -85,7 +85,11 @@ Task<void> Follower::follow() {
       outcome_ = trouble_of(*error, socket_);  // stands when it does not get better
     }
   }
-  if (ended_) outcome_ = true;
+  if (ended_) {
+    outcome_ = true;
+  } else if (std::holds_alternative<bool>(outcome_)) {
+    outcome_ = Trouble{.text = "agentd ended the stream of events before the last one"};
+  }
   loop_.stop();
 }
 
