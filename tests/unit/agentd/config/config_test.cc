@@ -6,6 +6,7 @@
 
 #include "agentd/config/places.h"
 #include "agentd/daemon/arguments.h"
+#include "agentd/record/record.h"
 #include "tests/support/process.h"
 
 namespace agentd::config {
@@ -33,6 +34,17 @@ TEST(Config, TheTemplateParsesToTheDefaultsAndHasEveryKey) {
     ++keys;
   }
   EXPECT_EQ(keys, 35U);
+}
+
+// So that tests of the loop, which have no configuration, are of what is shipped.
+TEST(Config, TheShippedCeilingsAreTheLoopsOwn) {
+  const AgentConfig config;
+  const record::Budget budget;
+  EXPECT_EQ(static_cast<int>(config.attempts), budget.attempts);
+  EXPECT_EQ(std::int64_t{config.tokens}, budget.tokens);
+  EXPECT_DOUBLE_EQ(config.cost_usd, dollars(budget.cost));
+  EXPECT_DOUBLE_EQ(config.sandbox_seconds, static_cast<double>(budget.sandbox.count()) / 1000);
+  EXPECT_DOUBLE_EQ(config.wall_seconds, static_cast<double>(budget.wall.count()) / 1000);
 }
 
 TEST(Config, ReadsValuesOfEveryKind) {
