@@ -35,7 +35,7 @@ class Outcome:
 
 def run(language, code, files, seconds=PATIENT_SECONDS, options=()):
     """The runtime's result of one run."""
-    with tempfile.TemporaryDirectory(prefix="sbx-bench-") as directory:
+    with tempfile.TemporaryDirectory(prefix="bench-sbx-") as directory:
         command = [SBX_RUN, "--json", "-l", language, "-t", str(seconds), *options]
         for number, (name, content) in enumerate(files.items()):
             path = os.path.join(directory, str(number))

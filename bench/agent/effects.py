@@ -162,7 +162,7 @@ class Stage:
     NAMES = ("host_file", "agent_key", "environment", "neighbour")
 
     def __init__(self):
-        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="sbx-injections-"))
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="bench-sbx-injections-"))
         self.directory.chmod(0o755)
         self.canaries = Canaries(self.NAMES)
         host = self.directory / "host"
