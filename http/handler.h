@@ -78,12 +78,14 @@ class Responder {
   // exactly that many bytes; without, it is chunked (HTTP/1.0: ends with the connection).
   virtual void begin(Response head, std::optional<std::uint64_t> length = std::nullopt) = 0;
 
-  // One piece of the body, any size. Returns when the queue has room again (back-pressure). False:
-  // the client is gone, nothing more will be delivered.
+  // One piece of the body, any size; it is held until it is sent, so that 64 KiB are much. Returns
+  // when the queue has room again (back-pressure). False: the client is gone, nothing more will be
+  // delivered.
   [[nodiscard]] virtual async::Task<bool> write(std::string bytes) = 0;
 
-  // The same without waiting, for live output: false when the queue is at its limit or the client
-  // is gone, and then nothing of `bytes` is sent. The caller counts what is lost.
+  // The same without waiting, for live output: false when the queue, or what all unsent answers may
+  // have, is at its limit or the client is gone, and then nothing of `bytes` is sent. The caller
+  // counts what is lost.
   [[nodiscard]] virtual bool try_write(std::string_view bytes) = 0;
 
   // The end of a streamed answer; returns as write() does, with all delivered to the socket. A

@@ -34,20 +34,24 @@ struct Problem {
 
 // The codes that the server uses by itself.
 namespace problem_code {
-inline constexpr char kMalformedRequest[] = "malformed_request";       // 400
-inline constexpr char kBadEncoding[] = "bad_encoding";                 // 400, a bad %XX
-inline constexpr char kPeerRefused[] = "peer_refused";                 // 403
-inline constexpr char kNotFound[] = "not_found";                       // 404
-inline constexpr char kMethodNotAllowed[] = "method_not_allowed";      // 405
-inline constexpr char kRequestTimeout[] = "request_timeout";           // 408
-inline constexpr char kBodyTooLarge[] = "body_too_large";              // 413
-inline constexpr char kTargetTooLong[] = "target_too_long";            // 414
-inline constexpr char kExpectationFailed[] = "expectation_failed";     // 417
-inline constexpr char kTooManyConnections[] = "too_many_connections";  // 429 (peer), 503 (all)
-inline constexpr char kBodiesTooLarge[] = "too_many_buffered_bodies";  // 429 (peer), 503 (all)
-inline constexpr char kHeaderTooLarge[] = "header_too_large";          // 431
-inline constexpr char kInternal[] = "internal";                        // 500
-inline constexpr char kShuttingDown[] = "shutting_down";               // 503
+inline constexpr char kMalformedRequest[] = "malformed_request";        // 400
+inline constexpr char kBadEncoding[] = "bad_encoding";                  // 400, a bad %XX
+inline constexpr char kUnknownParameter[] = "unknown_parameter";        // 400
+inline constexpr char kDuplicateParameter[] = "duplicate_parameter";    // 400
+inline constexpr char kPeerRefused[] = "peer_refused";                  // 403
+inline constexpr char kNotFound[] = "not_found";                        // 404
+inline constexpr char kMethodNotAllowed[] = "method_not_allowed";       // 405
+inline constexpr char kRequestTimeout[] = "request_timeout";            // 408
+inline constexpr char kBodyTooLarge[] = "body_too_large";               // 413
+inline constexpr char kTargetTooLong[] = "target_too_long";             // 414
+inline constexpr char kUnsupportedEncoding[] = "unsupported_encoding";  // 415
+inline constexpr char kExpectationFailed[] = "expectation_failed";      // 417
+inline constexpr char kTooManyConnections[] = "too_many_connections";   // 429 (peer), 503 (all)
+inline constexpr char kBodiesTooLarge[] = "too_many_buffered_bodies";   // 429 (peer), 503 (all)
+inline constexpr char kAnswersTooLarge[] = "too_many_unread_answers";   // 429 (peer), 503 (all)
+inline constexpr char kHeaderTooLarge[] = "header_too_large";           // 431
+inline constexpr char kInternal[] = "internal";                         // 500
+inline constexpr char kShuttingDown[] = "shutting_down";                // 503
 }  // namespace problem_code
 
 }  // namespace sbx::http

@@ -31,6 +31,9 @@ struct Route {
   BodyMode body = BodyMode::kNone;
   // Bytes; unset: ServerLimits::body_bytes.
   std::optional<std::uint64_t> body_limit{};
+  // The query parameters that there are, each once at most: 400 for another or a second. Unset: the
+  // handler looks.
+  std::optional<std::vector<std::string>> query{};
 };
 
 class Router {

@@ -149,6 +149,7 @@ ServerCounters Server::counters() const {
   ServerCounters counters = state_->core.counters;
   counters.connections = state_->core.ledger.connections();
   counters.buffered_bytes = state_->core.ledger.bytes();
+  counters.unsent_bytes = state_->core.ledger.unsent();
   return counters;
 }
 

@@ -33,6 +33,11 @@ struct ServerLimits {
   // Whole bodies in memory at one time, of all clients and of one uid: 503, 429.
   std::uint64_t buffered_bytes = 256U << 20;
   std::uint64_t buffered_bytes_per_peer = 96U << 20;
+  // Answers that are not sent yet, the same way. Beyond: a whole answer over 16 KiB is refused,
+  // try_write() fails, and a writer waits until its own connection has nothing left to send. So
+  // each connection adds a small answer or one piece of a stream at most.
+  std::uint64_t unsent_bytes = 64U << 20;
+  std::uint64_t unsent_bytes_per_peer = 32U << 20;
   std::size_t connections = 1024;          // 503, closed
   std::size_t connections_per_peer = 256;  // by uid; TCP counts as one peer: 429, closed
   std::size_t queue_bytes = 1U << 20;      // unsent output of one connection: try_write fails
@@ -46,7 +51,7 @@ struct ServerLimits {
   std::uint64_t pace_bytes = 4096;
 };
 
-// What was served, for metrics. Monotonic but for the two gauges.
+// What was served, for metrics. Monotonic but for the gauges.
 struct ServerCounters {
   std::uint64_t accepted = 0;
   std::uint64_t refused = 0;      // over a limit of connections, or not admitted
@@ -56,6 +61,7 @@ struct ServerCounters {
   std::uint64_t accept_failures = 0;  // EMFILE and the like
   std::size_t connections = 0;        // gauge
   std::uint64_t buffered_bytes = 0;   // gauge
+  std::uint64_t unsent_bytes = 0;     // gauge
 };
 
 // One answered request, for the access log.

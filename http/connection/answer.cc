@@ -1,5 +1,6 @@
 #include "http/connection/answer.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -14,10 +15,29 @@ std::string chunk_header(std::size_t size) {
 
 // Up to here a piece is copied into one string with its framing; beyond, three are queued.
 constexpr std::size_t kCopiedBytes = 4096;
+// Up to here an answer is sent whatever else waits: errors must reach those who caused them.
+constexpr std::size_t kSmallBytes = 16U << 10;
+// What a writer who waits leaves in the queue: enough to keep the socket busy.
+constexpr std::size_t kMark = 64U << 10;
+constexpr std::chrono::seconds kRetryAfter{1};
+
+Problem too_many_unread(PeerLedger::Verdict verdict) {
+  const bool all = verdict == PeerLedger::Verdict::kAllIsFull;
+  return {.status = all ? 503 : 429,
+          .code = problem_code::kAnswersTooLarge,
+          .detail = all ? "the server holds as many unread answers as it may"
+                        : "you have left as many answers unread as you may",
+          .retry_after = kRetryAfter};
+}
 
 }  // namespace
 
 async::Task<void> Answer::send(Response response) {
+  if (const PeerLedger::Verdict verdict = output_.room(response.body.size());
+      verdict != PeerLedger::Verdict::kGranted && response.body.size() > kSmallBytes &&
+      !terms_.head_only) {
+    response = to_response(too_many_unread(verdict));
+  }
   const std::uint64_t size = response.body.size();
   queue_head(response, size);
   (void)queue_piece(std::move(response.body));  // has the length that was announced
@@ -66,17 +86,22 @@ bool Answer::queue_piece(std::string bytes) {
 }
 
 async::Task<bool> Answer::write(std::string bytes) {
+  if (output_.room(bytes.size()) != PeerLedger::Verdict::kGranted) {
+    const bool alone = co_await output_.drained(0);
+    if (!alone) co_return false;
+  }
   if (!queue_piece(std::move(bytes))) {
     output_.break_off();
     co_return false;
   }
   output_.flush();
-  const bool delivered = co_await output_.drained(terms_.queue_bytes);
+  const bool delivered = co_await output_.drained(std::min(terms_.queue_bytes, kMark));
   co_return delivered;
 }
 
 bool Answer::try_write(std::string_view bytes) {
   if (output_.broken() || output_.queued() + bytes.size() > terms_.queue_bytes) return false;
+  if (output_.room(bytes.size()) != PeerLedger::Verdict::kGranted) return false;
   if (!queue_piece(std::string(bytes))) return false;
   output_.flush();
   return !output_.broken();

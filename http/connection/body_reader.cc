@@ -47,6 +47,8 @@ BodyPiece BodyReader::fail(Problem problem) {
 
 std::optional<BodyPiece> BodyReader::parse() {
   input_.consume(parser_.feed(input_.pending()));
+  // Told by a chunk's header: what follows need not be waited for.
+  if (parser_.announced_chunks() > limit_) return fail(too_large(limit_));
   std::string data = parser_.take_body();
   if (!data.empty()) {
     read_ += data.size();

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <set>
 
 namespace sbx::http {
 namespace {
@@ -29,6 +30,34 @@ Problem bad_target() {
 
 Problem no_body_here() {
   return {.status = 413, .code = problem_code::kBodyTooLarge, .detail = "this call takes no body"};
+}
+
+Problem encoded_body() {
+  return {.status = 415,
+          .code = problem_code::kUnsupportedEncoding,
+          .detail = "a body is taken only as it is, without a Content-Encoding",
+          .field = "Content-Encoding",
+          .allowed = {"identity"}};
+}
+
+// The first parameter that the route does not have, or has twice.
+std::optional<Problem> wrong_parameter(const Route& route, const Query& query) {
+  if (!route.query) return std::nullopt;
+  const std::vector<std::string>& known = *route.query;
+  std::set<std::string_view> seen;
+  for (const auto& [name, value] : query.all()) {
+    const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
+    if (is_known && seen.insert(name).second) continue;
+    constexpr std::size_t kShown = 64;
+    return Problem{
+        .status = 400,
+        .code = is_known ? problem_code::kDuplicateParameter : problem_code::kUnknownParameter,
+        .detail = is_known ? "this query parameter may be there once"
+                           : "this call has no such query parameter",
+        .field = std::string(name.substr(0, kShown)),
+        .allowed = known};
+  }
+  return std::nullopt;
 }
 
 Problem bodies_too_large(PeerLedger::Verdict verdict) {
@@ -85,7 +114,7 @@ Connection::Connection(Core& core, UniqueFd socket, async::FdWatch watch, Peer p
       gone_({&core.expired}),
       over_({&core.draining, &gone_}),
       input_(core.loop, watch_, socket_.get()),
-      output_(core.loop, watch_, socket_.get(), pace(), gone_),
+      output_(core.loop, watch_, socket_.get(), pace(), gone_, {core.ledger, peer.uid}),
       watches_(core.loop) {}
 
 Connection::~Connection() {
@@ -185,6 +214,14 @@ async::Task<std::optional<Problem>> Connection::prepare(Exchanging& current) {
   current.body.emplace(input_, output_, current.parser,
                        match.route->body_limit.value_or(default_limit), pace(), gone_);
   if (match.route->body == BodyMode::kNone && has_body) co_return no_body_here();
+  const Headers& headers = current.request.headers;
+  const std::size_t encodings = headers.count("Content-Encoding");
+  if (encodings > 1 || (encodings == 1 && headers.find("Content-Encoding") != "identity")) {
+    co_return encoded_body();
+  }
+  if (auto wrong = wrong_parameter(*match.route, current.request.target.query)) {
+    co_return *std::move(wrong);
+  }
   if (match.route->body == BodyMode::kStream) current.request.stream = &*current.body;
   if (match.route->body != BodyMode::kWhole) co_return std::nullopt;
   std::optional<Problem> unreadable = co_await read_whole(current);

@@ -17,7 +17,9 @@ struct Core {
         ledger({.connections = options.limits.connections,
                 .connections_per_peer = options.limits.connections_per_peer,
                 .bytes = options.limits.buffered_bytes,
-                .bytes_per_peer = options.limits.buffered_bytes_per_peer}) {}
+                .bytes_per_peer = options.limits.buffered_bytes_per_peer,
+                .unsent = options.limits.unsent_bytes,
+                .unsent_per_peer = options.limits.unsent_bytes_per_peer}) {}
 
   async::Loop& loop;
   const Router& router;

@@ -12,6 +12,7 @@ namespace sbx::http {
 void Output::queue(std::string bytes) {
   if (broken_ || bytes.empty()) return;
   queued_ += bytes.size();
+  account_.ledger.queue(account_.peer, bytes.size());
   queue_.push_back(std::move(bytes));
 }
 
@@ -49,6 +50,7 @@ Output::Progress Output::send() {
 
 void Output::consume(std::size_t bytes) {
   queued_ -= bytes;
+  account_.ledger.sent(account_.peer, bytes);
   pace_.moved(bytes);
   while (bytes > 0) {
     const std::size_t part = std::min(bytes, queue_.front().size() - offset_);
@@ -79,10 +81,15 @@ async::Task<bool> Output::drained(std::size_t mark) {
   co_return !broken_;
 }
 
+void Output::drop() {
+  queue_.clear();
+  if (queued_ > 0) account_.ledger.sent(account_.peer, queued_);
+  queued_ = 0;
+}
+
 void Output::break_off() {
   broken_ = true;
-  queue_.clear();
-  queued_ = 0;
+  drop();
   gone_.cancel();
   sent_.notify_all();
 }

@@ -17,15 +17,34 @@
 #include "http/async/task.h"
 #include "http/async/task_group.h"
 #include "http/connection/pace.h"
+#include "http/connection/peer_ledger.h"
 
 namespace sbx::http {
 
 class Output {
  public:
-  // All borrowed.
-  Output(async::Loop& loop, async::FdWatch& watch, int socket, Pace pace, async::Cancellation& gone)
-      : watch_(watch), socket_(socket), pace_(pace), gone_(gone), sent_(loop), flusher_(loop) {}
+  // What is queued is counted there, for that peer. Borrowed, as is all else.
+  struct Account {
+    PeerLedger& ledger;
+    PeerLedger::Key peer;
+  };
+  Output(async::Loop& loop, async::FdWatch& watch, int socket, Pace pace, async::Cancellation& gone,
+         Account account)
+      : watch_(watch),
+        socket_(socket),
+        pace_(pace),
+        gone_(gone),
+        account_(account),
+        sent_(loop),
+        flusher_(loop) {}
+  Output(const Output&) = delete;
+  Output& operator=(const Output&) = delete;
+  ~Output() { drop(); }
 
+  // Whether the budgets of answers that wait have room for so many bytes more.
+  [[nodiscard]] PeerLedger::Verdict room(std::uint64_t bytes) const {
+    return account_.ledger.room_for_unsent(account_.peer, bytes);
+  }
   void queue(std::string bytes);
   // Sends what can be sent without waiting, and sees to the rest.
   void flush();
@@ -41,11 +60,13 @@ class Output {
   [[nodiscard]] Progress send();
   [[nodiscard]] async::Task<void> keep_sending();
   void consume(std::size_t bytes);
+  void drop();
 
   async::FdWatch& watch_;
   int socket_;
   Pace pace_;
   async::Cancellation& gone_;
+  Account account_;
   std::deque<std::string> queue_;
   std::size_t offset_ = 0;  // sent of the first
   std::size_t queued_ = 0;

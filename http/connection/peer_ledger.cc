@@ -34,9 +34,31 @@ void PeerLedger::release(Key peer, std::uint64_t bytes) {
   forget_if_empty(peer);
 }
 
+PeerLedger::Verdict PeerLedger::room_for_unsent(Key peer, std::uint64_t bytes) const {
+  const auto is_over = [bytes](std::uint64_t held, std::uint64_t limit) {
+    return held > limit || bytes > limit - held;
+  };
+  if (is_over(all_.unsent, limits_.unsent)) return Verdict::kAllIsFull;
+  const auto known = peers_.find(peer);
+  const std::uint64_t held = known == peers_.end() ? 0 : known->second.unsent;
+  return is_over(held, limits_.unsent_per_peer) ? Verdict::kPeerIsFull : Verdict::kGranted;
+}
+
+void PeerLedger::queue(Key peer, std::uint64_t bytes) {
+  all_.unsent += bytes;
+  peers_[peer].unsent += bytes;
+}
+
+void PeerLedger::sent(Key peer, std::uint64_t bytes) {
+  all_.unsent -= bytes;
+  peers_[peer].unsent -= bytes;
+  forget_if_empty(peer);
+}
+
 void PeerLedger::forget_if_empty(Key peer) {
   const auto known = peers_.find(peer);
-  if (known->second.connections == 0 && known->second.bytes == 0) peers_.erase(known);
+  const Holding& holding = known->second;
+  if (holding.connections == 0 && holding.bytes == 0 && holding.unsent == 0) peers_.erase(known);
 }
 
 }  // namespace sbx::http

@@ -1,6 +1,7 @@
 #include "http/connection/request_parser.h"
 
 // Boost 1.74 uses std::exchange without including it.
+#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -80,6 +81,7 @@ class Parser final : public beast::http::basic_parser<true> {
 
   RequestHead head;
   std::string body;
+  std::uint64_t announced_chunks = 0;
   std::optional<Problem> problem;
 
  private:
@@ -121,7 +123,10 @@ class Parser final : public beast::http::basic_parser<true> {
     body.append(bytes.data(), bytes.size());
     return bytes.size();
   }
-  void on_chunk_header_impl(std::uint64_t, beast::string_view, Code&) override {}
+  void on_chunk_header_impl(std::uint64_t size, beast::string_view, Code&) override {
+    announced_chunks +=
+        std::min(size, std::numeric_limits<std::uint64_t>::max() - announced_chunks);
+  }
   std::size_t on_chunk_body_impl(std::uint64_t, beast::string_view bytes, Code&) override {
     body.append(bytes.data(), bytes.size());
     return bytes.size();
@@ -225,6 +230,10 @@ RequestParser::Stage RequestParser::stage() const {
 
 RequestHead& RequestParser::head() {
   return state_->parser.head;
+}
+
+std::uint64_t RequestParser::announced_chunks() const {
+  return state_->parser.announced_chunks;
 }
 
 std::string RequestParser::take_body() {

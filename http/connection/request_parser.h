@@ -49,6 +49,8 @@ class RequestParser {
 
   // From kBody or kDone on.
   [[nodiscard]] RequestHead& head();
+  // What the chunk headers that were read announce, together; 0 without chunks.
+  [[nodiscard]] std::uint64_t announced_chunks() const;
   // The body bytes that feed() found since the last call.
   [[nodiscard]] std::string take_body();
   // With kFailed: 400, 414, 417 or 431.

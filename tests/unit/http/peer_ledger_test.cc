@@ -30,5 +30,22 @@ TEST(PeerLedger, CountsBytesForEachPeerAndForAll) {
   EXPECT_EQ(ledger.bytes(), 41U);
 }
 
+TEST(PeerLedger, CountsUnsentAnswersAndSaysWhenTheyAreTooMany) {
+  PeerLedger ledger({.unsent = 100, .unsent_per_peer = 60});
+  EXPECT_EQ(ledger.room_for_unsent(1, 60), Verdict::kGranted);
+  EXPECT_EQ(ledger.room_for_unsent(1, 61), Verdict::kPeerIsFull);
+  ledger.queue(1, 60);
+  EXPECT_EQ(ledger.room_for_unsent(1, 1), Verdict::kPeerIsFull);
+  EXPECT_EQ(ledger.room_for_unsent(2, 40), Verdict::kGranted);
+  EXPECT_EQ(ledger.room_for_unsent(2, 41), Verdict::kAllIsFull);
+  ledger.queue(2, 70);  // small ones go out whatever there is
+  EXPECT_EQ(ledger.room_for_unsent(3, 0), Verdict::kAllIsFull);
+  EXPECT_EQ(ledger.unsent(), 130U);
+  ledger.sent(2, 70);
+  ledger.sent(1, 60);
+  EXPECT_EQ(ledger.room_for_unsent(1, 60), Verdict::kGranted);
+  EXPECT_EQ(ledger.unsent(), 0U);
+}
+
 }  // namespace
 }  // namespace sbx::http

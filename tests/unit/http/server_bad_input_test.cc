@@ -153,5 +153,32 @@ TEST(BadInput, AFloodOfPipelinedRequestsHoldsNobodyElseUp) {
   sender.join();
 }
 
+TEST(BadInput, AQueryParameterThatIsUnknownOrThereTwiceIsRefused) {
+  RunningServer server;
+  for (const char* good : {"/strict", "/strict?a=1", "/strict?b=1&a=2", "/hello?any=1&any=2"}) {
+    EXPECT_EQ(server.get(good).status, 200) << good;
+  }
+  const RawReply unknown = server.get("/strict?a=1&c=2");
+  EXPECT_EQ(unknown.status, 400);
+  EXPECT_NE(unknown.body.find("unknown_parameter"), std::string::npos);
+  EXPECT_NE(unknown.body.find(R"("field":"c","allowed":["a","b"])"), std::string::npos)
+      << unknown.body;
+  const RawReply twice = server.get("/strict?a=1&b=2&a=1");
+  EXPECT_EQ(twice.status, 400);
+  EXPECT_NE(twice.body.find("duplicate_parameter"), std::string::npos);
+}
+
+TEST(BadInput, AnEncodedBodyIsRefused) {
+  RunningServer server;
+  const auto with = [&](const std::string& fields) {
+    return server.ask(http_request("POST", "/echo", "body", fields));
+  };
+  EXPECT_EQ(with("Content-Encoding: identity\r\n").status, 200);
+  EXPECT_EQ(with("Content-Encoding: identity\r\nContent-Encoding: gzip\r\n").status, 415);
+  const RawReply refused = with("Content-Encoding: gzip\r\n");
+  EXPECT_EQ(refused.status, 415);
+  EXPECT_NE(refused.body.find("unsupported_encoding"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace sbx::http

@@ -138,6 +138,9 @@ void RunningServer::add_routes() {
   simple(Method::kGet, "/files/{path...}", describe);
   simple(Method::kPut, "/refuse", refuse_upload, BodyMode::kStream);
   simple(Method::kGet, "/stream", stream);
+  Route strict{Method::kGet, "/strict", [](Request& q, Responder& r) { return describe(q, r); }};
+  strict.query = {"a", "b"};
+  router_.add(std::move(strict));
   simple(Method::kGet, "/fail", fail);
   simple(Method::kGet, "/silent", silent);
   simple(Method::kGet, "/promise", promise);

@@ -106,6 +106,55 @@ TEST(Limits, BufferedBodiesOfOnePeerAndOfAll) {
   }
 }
 
+// What the socket takes by itself depends on the kernel; each of these is far above it.
+TEST(Limits, AnswersThatNobodyReadsOfOnePeerAndOfAll) {
+  const std::string large(4U << 20, 'x');
+  for (const bool all : {false, true}) {
+    RunningServer server({.limits = {.unsent_bytes = all ? 6U << 20 : 60U << 20,
+                                     .unsent_bytes_per_peer = all ? 60U << 20 : 6U << 20}});
+    RawClient unread = server.connect();
+    ASSERT_TRUE(unread.send(http_request("POST", "/echo", large)));
+    ASSERT_TRUE(server.wait_until([&] { return server.counters().unsent_bytes > 3U << 20; }));
+    const RawReply refused = server.ask(http_request("POST", "/echo", large));
+    EXPECT_EQ(refused.status, all ? 503 : 429);
+    EXPECT_EQ(refused.field("Retry-After"), "1");
+    EXPECT_NE(refused.body.find("too_many_unread_answers"), std::string::npos);
+    EXPECT_EQ(server.get("/hello").status, 200) << "small answers go on";
+    EXPECT_EQ(unread.reply().body.size(), large.size());
+    EXPECT_TRUE(server.wait_until([&] { return server.counters().unsent_bytes == 0; }));
+    EXPECT_EQ(server.ask(http_request("POST", "/echo", large)).status, 200);
+  }
+}
+
+TEST(Limits, StreamsThatNobodyReadsShareABudget) {
+  constexpr std::size_t kPiece = 50'000;
+  RunningServer server({.limits = {.unsent_bytes = 200'000, .unsent_bytes_per_peer = 200'000}});
+  std::vector<RawClient> unread;
+  for (int i = 0; i < 20; ++i) {
+    unread.push_back(server.connect());
+    const std::string target = i % 2 == 0 ? "/stream" : "/live";
+    ASSERT_TRUE(unread.back().send(http_request("GET", target + "?pieces=200&size=50000")));
+  }
+  ASSERT_TRUE(server.wait_until([&] { return server.counters().unsent_bytes > 200'000 - kPiece; }));
+  EXPECT_EQ(settled(server).ask(http_request("GET", "/hello")).status, 200);
+  // A piece, its framing and the end of each, beyond the budget.
+  EXPECT_LT(server.counters().unsent_bytes, 200'000 + 20 * (kPiece + 100));
+  for (std::size_t i = 0; i < unread.size(); i += 2) {
+    EXPECT_EQ(unread[i].reply().body.size(), 200 * kPiece) << "whoever reads gets all";
+  }
+  unread.clear();
+  EXPECT_TRUE(server.wait_until([&] { return server.counters().unsent_bytes == 0; }));
+}
+
+TEST(Limits, AChunkThatIsAnnouncedOverTheLimitIsRefusedUnread) {
+  RunningServer server;
+  const std::string head = "POST /small HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
+  EXPECT_EQ(server.ask(head + "b\r\n").status, 413);
+  EXPECT_EQ(server.ask(head + "7fffffffffffffff\r\n").status, 413);
+  EXPECT_EQ(server.ask(head + "5\r\n01234\r\n6\r\n").status, 413);
+  EXPECT_EQ(server.ask(head + "a\r\n0123456789\r\n0\r\n\r\n").status, 200);
+}
+
 TEST(Limits, UnsentOutputForWhatDoesNotWait) {
   RunningServer server({.limits = {.queue_bytes = 100'000}});
   RawClient client = server.connect();
