@@ -14,8 +14,7 @@ import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from api_test import balances  # noqa: E402
-from stand import PATIENCE, Stand, calls, envelope, failed, main, program, ran, until  # noqa: E402
+from stand import PATIENCE, Stand, balances, calls, envelope, failed, main, program, ran, until  # noqa: E402
 
 TEXT = ran(envelope("text", "done") + "\n")
 INSIDE = "SBX_TEST_SMALL_DISK"      # set in the process that runs in namespaces of its own

@@ -12,6 +12,7 @@ import shutil
 import signal
 import socket
 import socketserver
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -374,6 +375,12 @@ def directory(test):
     cleanup(shutil.rmtree, path, ignore_errors=True)
     path.chmod(0o755)
     return path
+
+
+def balances(agent):
+    """(account, settled, reserved) of the ledger; agentd may be running."""
+    with sqlite3.connect(f"file:{agent.state}/agentd.db?mode=ro", uri=True) as database:
+        return database.execute("SELECT name, settled, reserved FROM accounts ORDER BY name").fetchall()
 
 
 class Stand:
