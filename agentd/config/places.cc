@@ -1,6 +1,8 @@
 #include "agentd/config/places.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -93,6 +95,21 @@ sbx::Result<void> make_places(const Places& places) {
   }
   if (::fchmod(fd.get(), 0700) != 0) return sbx::sys_error("fchmod", places.state_dir);
   return {};
+}
+
+sbx::Result<sbx::UniqueFd> lock_state(const std::string& state_dir) {
+  const std::string path = state_dir + "/agentd.lock";
+  auto file = sbx::sys::open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+  if (!file) {
+    return sbx::host_lacks("open", file.error().sys_errno, path,
+                           "make the state directory writable for agentd, or name another with "
+                           "--state-dir");
+  }
+  // Of the open file, so it ends with this process, however that ends.
+  if (::flock(file->get(), LOCK_EX | LOCK_NB) == 0) return *std::move(file);
+  if (errno != EWOULDBLOCK) return sbx::sys_error("flock", path);
+  return sbx::host_lacks("flock", EWOULDBLOCK, "another agentd works in " + state_dir,
+                         "end that one first, or name another directory with --state-dir");
 }
 
 std::string find_agentd_socket(const std::string& given) {

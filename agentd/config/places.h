@@ -5,6 +5,7 @@
 
 #include "agentd/config/config.h"
 #include "runtime/base/result.h"
+#include "runtime/base/unique_fd.h"
 
 namespace agentd::config {
 
@@ -20,6 +21,10 @@ struct Places {
 
 // The state directory (0700), those above it and the socket's. kHost when it is somebody else's.
 [[nodiscard]] sbx::Result<void> make_places(const Places& places);
+
+// Holds the state directory for one agentd, until the descriptor is closed: a second one would end
+// the requests of the first, which it takes for those of a dead one. kHost when it is held.
+[[nodiscard]] sbx::Result<sbx::UniqueFd> lock_state(const std::string& state_dir);
 
 // Where a client looks for agentd: `given`, AGENTD_SOCKET, /run/agentd/agentd.sock if accessible,
 // $XDG_RUNTIME_DIR/sbx/agentd.sock.

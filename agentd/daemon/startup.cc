@@ -107,6 +107,7 @@ Result<Started> start_up(const Arguments& arguments) {
   }
   SBX_ASSIGN(config::Places places, config::choose_places(configuration, ::geteuid() == 0));
   SBX_TRY(config::make_places(places));
+  SBX_ASSIGN(sbx::UniqueFd state_lock, config::lock_state(places.state_dir));
   SBX_ASSIGN(prompts::Composer composer,
              prompts::Composer::make({configuration.prompt_codegen, configuration.prompt_repair,
                                       configuration.prompt_tools}));
@@ -122,6 +123,7 @@ Result<Started> start_up(const Arguments& arguments) {
 
   Started started{.configuration = std::move(configuration),
                   .places = std::move(places),
+                  .state_lock = std::move(state_lock),
                   .record_to = arguments.out,
                   .composer = std::move(composer),
                   .key = key,

@@ -19,6 +19,7 @@
 #include "agentd/redact/secret.h"
 #include "http/listener.h"
 #include "runtime/base/result.h"
+#include "runtime/base/unique_fd.h"
 
 namespace agentd::daemon {
 
@@ -28,6 +29,7 @@ namespace agentd::daemon {
 struct Started {
   config::AgentConfig configuration;
   config::Places places;
+  sbx::UniqueFd state_lock;
   std::string record_to;  // empty: nowhere
   prompts::Composer composer;
   redact::Secret key;

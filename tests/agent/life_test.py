@@ -52,6 +52,21 @@ class Life(unittest.TestCase):
         answer = stand.agent.call("GET", f"/v1/requests/{before['id']}/artifacts/table.csv")
         self.assertEqual((answer.status, answer.content.split()), (200, [b"a", b"1"]))
 
+    def test_a_second_daemon_on_the_same_state_is_refused_and_harms_nothing(self):
+        stand = Stand(self)
+        stand.agent.start()
+        hold = threading.Event()
+        stand.play([program("x") | {"hold": hold}], [TABLE])
+        request = stand.agent.submit()
+        until(lambda: stand.agent.record(request)["state"] == "generate", "the model is asked")
+        code, said = stand.agent.run_to_end()
+        self.assertEqual(code, 1, said)
+        self.assertIn(f"another agentd works in {stand.agent.state}", said)
+        self.assertIn("agentd: fix: end that one first, or name another directory with --state-dir", said)
+        hold.set()
+        self.assertEqual(stand.agent.wait(request)["state"], "succeeded")
+        self.assertEqual([kind for _, kind, _ in stand.agent.events(request)].count("end"), 1)
+
     def test_a_daemon_killed_during_a_model_call_leaves_a_failed_request_and_no_reservation(self):
         stand = Stand(self)
         stand.agent.start()

@@ -145,6 +145,22 @@ TEST(Places, SocketsOfDaemonsAreFoundWhenTheyAreNeeded) {
   EXPECT_EQ(find_agentd_socket(""), "/run/agentd/agentd.sock");
 }
 
+TEST(Places, AStateDirectoryIsForOneAgentdAtATime) {
+  sbx::test::TemporaryDirectory directory;
+  {
+    const auto first = lock_state(directory.path());
+    ASSERT_TRUE(first) << to_string(first.error());
+    const auto second = lock_state(directory.path());
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code, sbx::ErrorCode::kHost) << "exit code 1";
+    EXPECT_NE(to_string(second.error()).find("another agentd works in " + directory.path()),
+              std::string::npos);
+    EXPECT_NE(second.error().fix.find("--state-dir"), std::string::npos);
+  }
+  EXPECT_TRUE(lock_state(directory.path())) << "free again";
+  EXPECT_FALSE(lock_state(directory.path() + "/none"));
+}
+
 TEST(Places, TheStateDirectoryIsOursAloneAndNobodyElses) {
   sbx::test::TemporaryDirectory directory;
   const Places places{directory.path() + "/run/a.sock", "/s", directory.path() + "/deep/state"};
