@@ -276,6 +276,12 @@ Result<void> check_provider(const AgentConfig& config) {
   if (!config.base_url.empty() && !https && !http) {
     return sbx::invalid("provider.base_url must begin with https:// or http://");
   }
+  // SECURITY: the base URL is shown, in /v1/info and in errors, and no error shows what is wrong
+  // with it here.
+  if (config.base_url.find_first_of("@?#") != std::string::npos) {
+    return sbx::invalid("provider.base_url must hold no user, password, query or fragment",
+                        "a key belongs into api_key_file, api_key_credential or api_key_env");
+  }
   // SECURITY: a key in the clear is a key given away.
   if (keys > 0 && http && !is_loopback_url(config.base_url)) {
     return sbx::invalid("provider: a key would be sent unencrypted to " + config.base_url,

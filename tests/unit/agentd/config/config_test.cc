@@ -145,6 +145,22 @@ TEST(Places, SocketsOfDaemonsAreFoundWhenTheyAreNeeded) {
   EXPECT_EQ(find_agentd_socket(""), "/run/agentd/agentd.sock");
 }
 
+// Errors and /v1/info show the base URL, so a key in it would be shown.
+TEST(Config, ABaseUrlThatCanHoldAKeyIsRefusedAndNotRepeated) {
+  for (const char* url :
+       {"https://user:KEY@example.com/v1", "https://KEY@example.com", "http://KEY@127.0.0.1:1/v1",
+        "https://example.com/v1?api-key=KEY", "https://example.com/v1#KEY"}) {
+    const auto config = parse_config(
+        "[provider]\nkind = \"openai\"\nmodel = \"m\"\nbase_url = \"" + std::string(url) + "\"\n",
+        "f");
+    ASSERT_FALSE(config) << url;
+    EXPECT_EQ(config.error().code, sbx::ErrorCode::kInvalid);
+    EXPECT_NE(to_string(config.error()).find("provider.base_url"), std::string::npos);
+    EXPECT_EQ(to_string(config.error()).find("KEY"), std::string::npos);
+    EXPECT_NE(config.error().fix.find("api_key_file"), std::string::npos);
+  }
+}
+
 TEST(Places, AStateDirectoryIsForOneAgentdAtATime) {
   sbx::test::TemporaryDirectory directory;
   {
