@@ -118,6 +118,7 @@ Task<Event> Driver::ask_model() {
       co_await model_.ask(std::move(conversation), std::move(no_tools), std::move(key));
   if (auto* none = std::get_if<NoReply>(&outcome)) {
     detail_ = none->detail;
+    add_billed(record_, *none);
     co_return none->event;
   }
   co_return take_reply(std::move(std::get<ModelReply>(outcome)));

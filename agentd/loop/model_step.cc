@@ -41,20 +41,27 @@ Task<ModelOutcome> ModelStep::ask(std::vector<providers::Message> messages,
   const auto begin = steady_clock::now();
   providers::CompletionResult result =
       co_await services_.provider.complete(std::move(request), &stop_);
+  const double seconds = std::chrono::duration<double>(steady_clock::now() - begin).count();
   if (auto* error = std::get_if<ProviderError>(&result)) {
-    ModelOutcome outcome = co_await give_up(plan, std::move(*error));
+    ModelOutcome outcome = co_await give_up(plan, std::move(*error), seconds);
     co_return outcome;
   }
   ModelReply reply;
   reply.completion = std::move(std::get<Completion>(result));
-  reply.seconds = std::chrono::duration<double>(steady_clock::now() - begin).count();
+  reply.seconds = seconds;
   reply.charge = co_await spending_.settle_call(plan, reply.completion.usage);
   co_return reply;
 }
 
-Task<ModelOutcome> ModelStep::give_up(CallPlan plan, ProviderError error) {
+Task<ModelOutcome> ModelStep::give_up(CallPlan plan, ProviderError error, double seconds) {
+  std::optional<record::Attempt> billed;
   if (error.may_have_cost) {
-    (void)co_await spending_.settle_call(plan, std::nullopt);
+    billed.emplace();
+    billed->failure = FailureClass::kProvider;
+    billed->error = record::Error{std::string(to_string(error.trouble)), error.detail};
+    billed->model_seconds = seconds;
+    billed->model_tries = error.tries;
+    billed->charge = co_await spending_.settle_call(plan, std::nullopt);
   } else {
     co_await spending_.release(std::string(to_string(error.trouble)));
   }
@@ -65,7 +72,14 @@ Task<ModelOutcome> ModelStep::give_up(CallPlan plan, ProviderError error) {
   } else if (error.trouble == Trouble::kTimeout && spending_.out_of_time()) {
     none = ceiling(Ceiling::kWallSeconds);
   }
+  none.billed = std::move(billed);
   co_return none;
+}
+
+void add_billed(record::Record& record, NoReply& none) {
+  if (!none.billed) return;
+  record::Attempt& made = record.attempts.emplace_back(*std::move(none.billed));
+  made.n = record.state.attempt + 1;
 }
 
 }  // namespace agentd::loop

@@ -26,6 +26,7 @@ struct ModelReply {
 struct NoReply {
   Event event{};
   std::string detail{};
+  std::optional<record::Attempt> billed{};  // the call, if it may have cost something; without `n`
 };
 
 using ModelOutcome = std::variant<ModelReply, NoReply>;
@@ -43,11 +44,16 @@ class ModelStep {
 
  private:
   [[nodiscard]] sbx::async::Task<ModelOutcome> give_up(CallPlan plan,
-                                                       providers::ProviderError error);
+                                                       providers::ProviderError error,
+                                                       double seconds);
 
   const Services& services_;
   Spending& spending_;
   const sbx::async::Cancellation& stop_;
 };
+
+// Puts a call that was billed but not answered into the record, whose attempts then add up to what
+// was spent.
+void add_billed(record::Record& record, NoReply& none);
 
 }  // namespace agentd::loop

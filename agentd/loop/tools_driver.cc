@@ -106,6 +106,7 @@ Task<std::optional<Ending>> ToolsDriver::iterate() {
   ModelOutcome outcome = co_await model_.ask(conversation_, tools_, std::move(key));
   if (auto* none = std::get_if<NoReply>(&outcome)) {
     detail_ = none->detail;
+    add_billed(record_, *none);
     ending = ending_of(none->event);
     co_return ending;
   }

@@ -74,7 +74,7 @@ struct ToolUse {
   std::optional<Run> run{};
 };
 
-// One reply of the model and what came of it.
+// One reply of the model and what came of it; or a call without one that was billed.
 struct Attempt {
   int n = 1;
   std::optional<loop::FailureClass> failure{};

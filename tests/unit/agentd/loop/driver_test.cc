@@ -286,6 +286,35 @@ TEST_F(DriverTest, ACallThatMayHaveCostSomethingIsBilledAsReserved) {
   EXPECT_GT(record_.spent.tokens, 2048);
   EXPECT_GT(record_.spent.cost.value, 2048);
   EXPECT_TRUE(record_.spent.estimated);
+  // The attempts add up to it.
+  ASSERT_EQ(record_.attempts.size(), 1U);
+  const record::Attempt& call = record_.attempts[0];
+  EXPECT_EQ(call.n, 1);
+  EXPECT_EQ(call.failure, FailureClass::kProvider);
+  EXPECT_EQ(call.error->code, "timeout");
+  EXPECT_TRUE(call.charge.estimated);
+  EXPECT_EQ(call.charge.input_tokens + call.charge.output_tokens, record_.spent.tokens);
+  EXPECT_EQ(call.charge.cost, record_.spent.cost);
+  EXPECT_EQ(record_.state.attempt, 0) << "it was no reply";
+}
+
+TEST_F(DriverTest, ACallThatWasCancelledInTheMiddleIsAmongTheAttemptsWithItsCharge) {
+  run(
+      [this](int call) -> CompletionResult {
+        if (call == 1) return reply_with("print(1)");
+        stop_.cancel();
+        return ProviderError{.trouble = Trouble::kCancelled, .may_have_cost = true};
+      },
+      fails);
+  EXPECT_EQ(state_name(record_), "cancelled");
+  ASSERT_EQ(record_.attempts.size(), 2U);
+  EXPECT_EQ(record_.attempts[1].n, 2);
+  EXPECT_EQ(record_.attempts[1].error->code, "cancelled");
+  std::int64_t tokens = 0;
+  for (const record::Attempt& attempt : record_.attempts) {
+    tokens += attempt.charge.input_tokens + attempt.charge.output_tokens;
+  }
+  EXPECT_EQ(tokens, record_.spent.tokens);
 }
 
 TEST_F(DriverTest, UsageThatCannotBeIsBilledAsReservedAndFlagged) {
