@@ -74,6 +74,7 @@ struct Parts {
                  .max_tokens = static_cast<int>(started.configuration.max_tokens),
                  .run_wall = milliseconds_of(started.configuration.run_seconds)},
         requests({.loop = loop,
+                  .pool = pool,
                   .store_pool = store_pool,
                   .loop_services = services,
                   .book = started.book,

@@ -293,23 +293,21 @@ Task<void> RequestService::save_what_failed() {
 
 Task<void> RequestService::store_artifacts(LiveRequest& live) {
   if (live.record.artifacts.empty()) co_return;
-  // Of the service nothing: the pool may outlive it.
-  auto job = [&files = parts_.artifacts, &redactor = parts_.redactor, id = live.record.id,
-              artifacts = std::move(live.record.artifacts)]() mutable {
-    artifacts = clean_artifacts(std::move(artifacts), redactor);
-    std::vector<std::string> contents;
-    for (record::Artifact& artifact : artifacts) {
-      contents.push_back(std::exchange(artifact.content, {}));
-    }
-    auto written = files.write(id, contents);
-    return std::pair(std::move(artifacts), std::move(written));
+  // Of the service nothing: the pools may outlive it.
+  auto cleaning = [&redactor = parts_.redactor,
+                   artifacts = std::move(live.record.artifacts)]() mutable {
+    return clean_artifacts(std::move(artifacts), redactor);
   };
-  auto done = co_await parts_.store_pool.run(job);
-  auto& [artifacts, written] = done;
-  if (written) {
-    live.record.artifacts = std::move(artifacts);
-    co_return;
+  live.record.artifacts = co_await parts_.pool.run(cleaning);
+  std::vector<std::string> contents;
+  for (record::Artifact& artifact : live.record.artifacts) {
+    contents.push_back(std::exchange(artifact.content, {}));
   }
+  auto job = [&files = parts_.artifacts, id = live.record.id, contents = std::move(contents)] {
+    return files.write(id, contents);
+  };
+  const auto written = co_await parts_.store_pool.run(job);
+  if (written) co_return;
   live.record.artifacts.clear();
   // A result without its files is none.
   if (live.record.state.ending.reason == loop::Reason::kPassed) {

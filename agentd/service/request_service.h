@@ -1,7 +1,7 @@
 // RequestService: takes requests, works on a bounded number of them at once, remembers them.
 //
-// On the loop; slow work (SQLite, files, redaction of artifacts) goes to the store's pool. Whatever
-// it gives out is clean.
+// On the loop; SQLite and files are for the store's pool, for which everybody waits, and the
+// redaction of artifacts, which can take long, for the other. Whatever it gives out is clean.
 #pragma once
 
 #include <chrono>
@@ -59,6 +59,7 @@ class RequestService {
  public:
   struct Parts {
     sbx::async::Loop& loop;
+    sbx::async::WorkPool& pool;        // for redaction of artifacts
     sbx::async::WorkPool& store_pool;  // of one thread
     const loop::Services& loop_services;
     ledger::Book& book;  // on the store's pool only

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <future>
 #include <nlohmann/json.hpp>
 
 #include "tests/agent/support/fakes.h"
@@ -75,6 +76,7 @@ class RequestServiceTest : public ::testing::Test {
                                      .ledger = ledger_.ledger,
                                      .composer = *composer_});
     service_.emplace(RequestService::Parts{.loop = loop_,
+                                           .pool = pool_,
                                            .store_pool = ledger_.pool,
                                            .loop_services = *services_,
                                            .book = ledger_.book,
@@ -111,6 +113,7 @@ class RequestServiceTest : public ::testing::Test {
   void run(Task<void> test) { sbx::async::test::run_on(loop_, std::move(test)); }
 
   sbx::async::Loop loop_;
+  sbx::async::WorkPool pool_{loop_, 1};
   test::TestLedger ledger_{loop_};
   GatedProvider provider_{loop_};
   test::FakeSandbox sandbox_{[this](const sandbox::RunRequest&) { return answer_; }};
@@ -266,6 +269,38 @@ TEST_F(RequestServiceTest, TextArtifactsAreCleanedAndBinaryOnesAreNot) {
       }
       const auto others = co_await t.service_->artifact(id, "a.csv", kEight);
       EXPECT_FALSE(others);
+    }
+  };
+  run(Body::run(*this));
+}
+
+TEST_F(RequestServiceTest, CleaningFilesHoldsUpNobodyWhoAsksForRecords) {
+  sandbox::RunResult result = test::ok_run(R"({"type":"file","artifact_path":"/output/a.csv"})");
+  result.files = {{.path = "a.csv", .size = 1, .content = "x"}};
+  answer_ = result;
+  struct Body {
+    static Task<void> occupy(sbx::async::WorkPool& pool, std::shared_future<void> until) {
+      auto job = [until] { until.wait(); };
+      co_await pool.run(job);
+    }
+    static Task<void> run(RequestServiceTest& t) {
+      std::promise<void> free;
+      sbx::async::TaskGroup tasks(t.loop_);
+      tasks.spawn(occupy(t.pool_, free.get_future().share()));
+      t.provider_.open();
+      const std::string id = co_await t.submit();
+      const auto live = t.service_->live(id, kSeven);
+      while (!has_ended(live->record)) {
+        (void)co_await t.loop_.sleep_until(sbx::async::after(std::chrono::milliseconds(1)));
+      }
+      for (int i = 0; i < 3; ++i) {
+        const auto list = co_await t.service_->list("", 10, kSeven);
+        EXPECT_TRUE(list);
+        EXPECT_FALSE(live->sealed) << "its files wait for being cleaned";
+      }
+      free.set_value();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      EXPECT_TRUE(live->sealed);
     }
   };
   run(Body::run(*this));
