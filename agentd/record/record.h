@@ -138,7 +138,8 @@ struct Record {
   Spent spent{};
   std::int64_t created_ms = 0;  // since the epoch
   std::int64_t ended_ms = 0;    // 0: not yet
-  double wall_seconds = 0;
+  double wall_seconds = 0;      // since it was submitted
+  double work_seconds = 0;      // without the waiting for a place: what budget.wall bounds
 };
 
 // "queued", a phase, or how it ended: "succeeded", "gave_up", "cancelled", "failed".

@@ -170,7 +170,7 @@ Json budget_json(const Record& record) {
       {"tokens", {{"limit", limits.tokens}, {"used", spent.tokens}}},
       {"cost_usd", {{"limit", dollars(limits.cost)}, {"used", dollars(spent.cost)}}},
       {"sandbox_seconds", {{"limit", seconds(limits.sandbox)}, {"used", seconds(spent.sandbox)}}},
-      {"wall_seconds", {{"limit", seconds(limits.wall)}, {"used", rounded(record.wall_seconds)}}}};
+      {"wall_seconds", {{"limit", seconds(limits.wall)}, {"used", rounded(record.work_seconds)}}}};
 }
 
 Json ceiling_json(const Record& record) {

@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,6 +36,7 @@ struct LiveRequest {
   history::Owner owner;
   std::size_t held_bytes = 0;  // of the files in memory
   std::chrono::steady_clock::time_point submitted = std::chrono::steady_clock::now();
+  std::optional<std::chrono::steady_clock::time_point> started{};  // none while it waits
 
   sbx::async::Cancellation stop;
   std::vector<LiveEvent> events;

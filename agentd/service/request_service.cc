@@ -191,6 +191,7 @@ void RequestService::start_next() {
 
 Task<void> RequestService::work(Live live) {
   live->record.queued = false;
+  live->started = steady_clock::now();
   co_await drive(*live);
   co_await seal(live);
   --running_;
@@ -214,14 +215,20 @@ Task<void> RequestService::drive(LiveRequest& live) {
   }
 }
 
+void RequestService::take_times(LiveRequest& live) const {
+  using Seconds = std::chrono::duration<double>;
+  const auto now = steady_clock::now();
+  live.record.wall_seconds = Seconds(now - live.submitted).count();
+  if (live.started) live.record.work_seconds = Seconds(now - *live.started).count();
+}
+
 // Puts the end on record, and tells it.
 Task<void> RequestService::seal(Live live) {
   record::Record& record = live->record;
   live->submission = {};
   held_bytes_ -= std::exchange(live->held_bytes, 0);
   record.ended_ms = now_ms();
-  record.wall_seconds =
-      std::chrono::duration<double>(steady_clock::now() - live->submitted).count();
+  take_times(*live);
   co_await store_artifacts(*live);
   // Told when it is on record: after a death in between another end would be told.
   std::vector<LiveEvent> events = live->events;
@@ -356,10 +363,7 @@ Task<std::optional<Clean>> RequestService::record(std::string id, Caller caller)
   std::optional<Clean> result;
   if (const Live found = live(id, caller)) {
     while (has_ended(found->record) && !found->sealed) (void)co_await found->changed.wait();
-    if (!has_ended(found->record)) {
-      found->record.wall_seconds =
-          std::chrono::duration<double>(steady_clock::now() - found->submitted).count();
-    }
+    if (!has_ended(found->record)) take_times(*found);
     result = parts_.redactor.clean_json(record_json(found->record));
     co_return result;
   }

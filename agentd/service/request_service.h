@@ -128,6 +128,7 @@ class RequestService {
   [[nodiscard]] sbx::async::Task<void> work(Live live);
   [[nodiscard]] sbx::async::Task<void> drive(LiveRequest& live);
   [[nodiscard]] sbx::async::Task<void> seal(Live live);
+  void take_times(LiveRequest& live) const;
   void add_state_event(LiveRequest& live);
   [[nodiscard]] LiveEvent event_of(const LiveRequest& live, std::string_view kind) const;
   [[nodiscard]] history::Entry entry_of(const LiveRequest& live,

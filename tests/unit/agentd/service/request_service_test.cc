@@ -306,6 +306,27 @@ TEST_F(RequestServiceTest, CleaningFilesHoldsUpNobodyWhoAsksForRecords) {
   run(Body::run(*this));
 }
 
+TEST_F(RequestServiceTest, TheTimeOfTheBudgetIsWithoutTheWaitingForAPlace) {
+  reset({.running = 1});
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      (void)co_await t.submit();
+      const std::string second = co_await t.submit();
+      co_await t.provider_.until_waiting(1);
+      (void)co_await t.loop_.sleep_until(sbx::async::after(std::chrono::milliseconds(50)));
+      t.provider_.open();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      const auto record = co_await t.service_->record(second, kSeven);
+      const Json json = Json::parse(record->text());
+      const double whole = json["wall_seconds"];
+      const double used = json["budget"]["wall_seconds"]["used"];
+      EXPECT_GT(used, 0);
+      EXPECT_GE(whole - used, 0.05);
+    }
+  };
+  run(Body::run(*this));
+}
+
 TEST_F(RequestServiceTest, AResultWhoseFilesCannotBeStoredIsNoSuccess) {
   sandbox::RunResult result = test::ok_run(R"({"type":"file","artifact_path":"/output/a.csv"})");
   result.files = {{.path = "a.csv", .size = 1, .content = "x"}};
