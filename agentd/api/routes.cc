@@ -245,7 +245,7 @@ Routes::Task Routes::events(Request& request, Responder& responder, Caller calle
     co_return;
   }
   std::string text;
-  for (const Json& event : Json::parse(*stored, nullptr, false)) {
+  for (const Json& event : Json::parse(stored->text(), nullptr, false)) {
     const std::int64_t number = event.value("id", std::int64_t{0});
     if (number > last) text += event_text(number, event.value("event", ""), event["data"].dump());
   }

@@ -359,6 +359,15 @@ std::shared_ptr<LiveRequest> RequestService::live(const std::string& id,
   return found->second;
 }
 
+// What is stored was clean when it was stored: the shapes of keys may have become more since.
+// nullopt: the disk has changed it.
+std::optional<Clean> RequestService::clean_again(const std::string& stored, bool is_list) const {
+  const Json json = Json::parse(stored, nullptr, false);
+  if (is_list ? json.is_array() : json.is_object()) return parts_.redactor.clean_json(json);
+  sbx::log::error("a stored record cannot be read");
+  return std::nullopt;
+}
+
 Task<std::optional<Clean>> RequestService::record(std::string id, Caller caller) {
   std::optional<Clean> result;
   if (const Live found = live(id, caller)) {
@@ -368,8 +377,7 @@ Task<std::optional<Clean>> RequestService::record(std::string id, Caller caller)
     co_return result;
   }
   const auto found = co_await stored(std::move(id), caller);
-  // Clean when it was stored; cleaned again, as the shapes of keys may have become more since.
-  if (found) result = parts_.redactor.clean_json(Json::parse(found->record, nullptr, false));
+  if (found) result = clean_again(found->record, false);
   co_return result;
 }
 
@@ -382,6 +390,7 @@ Task<Result<Clean>> RequestService::list(std::string before, int limit, Caller c
   Json requests = Json::array();
   for (const std::string& summary : page->summaries) {
     Json json = Json::parse(summary, nullptr, false);
+    if (!json.is_object()) continue;  // the disk has changed it
     // What is under way has a state that is newer than what was stored.
     const auto found = live_.find(json.value("id", ""));
     if (found != live_.end()) json = summary_json(found->second->record);
@@ -408,10 +417,10 @@ Task<RequestService::Cancelled> RequestService::cancel(std::string id, Caller ca
   co_return Cancelled::kNow;
 }
 
-Task<std::optional<std::string>> RequestService::stored_events(std::string id, Caller caller) {
-  std::optional<std::string> events;
+Task<std::optional<Clean>> RequestService::stored_events(std::string id, Caller caller) {
+  std::optional<Clean> events;
   const auto found = co_await stored(std::move(id), caller);
-  if (found) events = found->events;
+  if (found) events = clean_again(found->events, true);
   co_return events;
 }
 

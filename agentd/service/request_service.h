@@ -92,8 +92,8 @@ class RequestService {
   [[nodiscard]] std::shared_ptr<LiveRequest> live(const std::string& id,
                                                   const Caller& caller) const;
   // The events of one that is stored: [{id, event, data}].
-  [[nodiscard]] sbx::async::Task<std::optional<std::string>> stored_events(std::string id,
-                                                                           Caller caller);
+  [[nodiscard]] sbx::async::Task<std::optional<redact::Clean>> stored_events(std::string id,
+                                                                             Caller caller);
 
   struct ArtifactFile {
     sbx::UniqueFd file;
@@ -129,6 +129,8 @@ class RequestService {
   [[nodiscard]] sbx::async::Task<void> drive(LiveRequest& live);
   [[nodiscard]] sbx::async::Task<void> seal(Live live);
   void take_times(LiveRequest& live) const;
+  [[nodiscard]] std::optional<redact::Clean> clean_again(const std::string& stored,
+                                                         bool is_list) const;
   void add_state_event(LiveRequest& live);
   [[nodiscard]] LiveEvent event_of(const LiveRequest& live, std::string_view kind) const;
   [[nodiscard]] history::Entry entry_of(const LiveRequest& live,

@@ -142,7 +142,7 @@ TEST_F(RequestServiceTest, ARequestIsWorkedOnAndRemembered) {
       state = co_await t.state_of(id, kRoot);
       EXPECT_EQ(state, "succeeded");
       const auto events = co_await t.service_->stored_events(id, kSeven);
-      const Json list = Json::parse(*events);
+      const Json list = Json::parse(events->text());
       EXPECT_EQ(list.back()["event"], "end");
       for (std::size_t i = 0; i < list.size(); ++i) EXPECT_EQ(list[i]["id"], i + 1);
       EXPECT_EQ(list.size(), 5U);
@@ -327,6 +327,35 @@ TEST_F(RequestServiceTest, TheTimeOfTheBudgetIsWithoutTheWaitingForAPlace) {
   run(Body::run(*this));
 }
 
+TEST_F(RequestServiceTest, WhatWasStoredIsCleanedAgainAndWhatTheDiskChangedIsNotThere) {
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      const auto stored = co_await t.service_->stored_events("rq_old", kSeven);
+      EXPECT_TRUE(stored && stored->text() == R"([{"id":1,"data":"[redacted:own-secret]"}])");
+      for (const char* broken : {"rq_cut", "rq_other"}) {
+        const auto events = co_await t.service_->stored_events(broken, kSeven);
+        EXPECT_FALSE(events) << broken;
+        const auto record = co_await t.service_->record(broken, kSeven);
+        EXPECT_FALSE(record) << broken;
+      }
+      const auto list = co_await t.service_->list("", 10, kSeven);
+      EXPECT_TRUE(list);
+      if (!list) co_return;
+      EXPECT_EQ(Json::parse(list->text())["requests"].size(), 1U);
+    }
+  };
+  // As it was before the secret was known, and as a disk may leave it.
+  auto database = store::Database::open({.path = ledger_.directory.path() + "/agentd.db"});
+  ASSERT_TRUE(database);
+  ASSERT_TRUE(database->execute(
+      "INSERT INTO requests(id, created_ms, owner, ended, summary, record, events, artifact_bytes)"
+      " VALUES('rq_old', 1, 7, 1, '{\"id\":\"rq_old\"}', '{}',"
+      " '[{\"id\":1,\"data\":\"a-secret-of-agentd\"}]', 0),"
+      " ('rq_cut', 1, 7, 1, '{\"id', '{\"id', '[{', 0), ('rq_other', 1, 7, 1, '7', '[]', '{}', "
+      "0)"));
+  run(Body::run(*this));
+}
+
 TEST_F(RequestServiceTest, AResultWhoseFilesCannotBeStoredIsNoSuccess) {
   sandbox::RunResult result = test::ok_run(R"({"type":"file","artifact_path":"/output/a.csv"})");
   result.files = {{.path = "a.csv", .size = 1, .content = "x"}};
@@ -346,7 +375,7 @@ TEST_F(RequestServiceTest, AResultWhoseFilesCannotBeStoredIsNoSuccess) {
       EXPECT_EQ(json["artifacts"], Json::array());
       EXPECT_GT(json["tokens"], 0) << "what it cost stays on record";
       const auto events = co_await t.service_->stored_events(id, kSeven);
-      EXPECT_EQ(Json::parse(*events).back()["data"]["state"], "failed");
+      EXPECT_EQ(Json::parse(events->text()).back()["data"]["state"], "failed");
     }
   };
   run(Body::run(*this));
@@ -375,7 +404,7 @@ TEST_F(RequestServiceTest, ARecordThatCouldNotBeStoredIsKeptAndStoredLater) {
       state = co_await t.state_of(id);
       EXPECT_EQ(state, "succeeded") << "from the history now";
       const auto events = co_await t.service_->stored_events(id, kSeven);
-      EXPECT_EQ(Json::parse(*events).back()["event"], "end");
+      EXPECT_EQ(Json::parse(events->text()).back()["event"], "end");
     }
   };
   run(Body::run(*this, *other));
@@ -411,7 +440,7 @@ TEST_F(RequestServiceTest, WhatADeadDaemonLeftHasFailedAndHoldsNothing) {
       EXPECT_EQ(json["cost_usd"], 0.0015);
       EXPECT_EQ(json["budget"]["tokens"]["used"], 700);
       const auto events = co_await t.service_->stored_events("rq_lost", kSeven);
-      const Json list = Json::parse(*events);
+      const Json list = Json::parse(events->text());
       EXPECT_EQ(list.size(), 1U);
       EXPECT_GT(list[0]["id"], 1000) << "above whatever a follower has seen";
       EXPECT_FALSE(t.artifacts_.read("rq_lost", 0));
