@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "runtime/base/base64.h"
 
@@ -12,7 +13,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 using Kind = SandboxFailure::Kind;
 
-std::vector<OutputFile> files_of(const Json& list) {
+// nullopt: a content came damaged.
+std::optional<std::vector<OutputFile>> files_of(const Json& list) {
   std::vector<OutputFile> files;
   for (const Json& json : list) {
     OutputFile file{.path = json.at("path").get<std::string>(),
@@ -20,7 +22,9 @@ std::vector<OutputFile> files_of(const Json& list) {
                     .sha256 = json.at("sha256").get<std::string>(),
                     .media_type = json.at("media_type").get<std::string>()};
     if (const auto content = json.find("content_base64"); content != json.end()) {
-      file.content = sbx::decode_base64(content->get_ref<const std::string&>()).value_or("");
+      auto decoded = sbx::decode_base64(content->get_ref<const std::string&>());
+      if (!decoded) return std::nullopt;
+      file.content = *std::move(decoded);
     }
     files.push_back(std::move(file));
   }
@@ -36,7 +40,6 @@ RunResult result_of(const Json& json) {
                    .out_dropped = json.at("stdout_dropped").get<std::uint64_t>(),
                    .err = json.at("stderr").get<std::string>(),
                    .err_dropped = json.at("stderr_dropped").get<std::uint64_t>(),
-                   .files = files_of(json.at("files")),
                    .limits_hit = json.at("limits_hit").get<std::vector<std::string>>()};
   if (!json.at("signal").is_null()) result.signal = json.at("signal").get<int>();
   for (const Json& entry : json.at("refused")) {
@@ -88,6 +91,12 @@ RunOutcome parse_run(std::string_view body) {
   try {
     const Json json = Json::parse(body);
     RunResult result = result_of(json);
+    auto files = files_of(json.at("files"));
+    if (!files) {
+      return SandboxFailure{.kind = Kind::kLost,
+                            .detail = "the sandbox's answer holds a file that is no base64"};
+    }
+    result.files = *std::move(files);
     if (result.status == "sandbox_error") return failure_of(json);
     if (result.status == "cancelled") {
       return SandboxFailure{.kind = Kind::kFailed, .detail = "the sandbox cancelled the run"};

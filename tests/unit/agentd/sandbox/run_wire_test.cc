@@ -69,6 +69,16 @@ TEST(RunWire, WhatIsNoResultIsLost) {
   EXPECT_EQ(std::get<SandboxFailure>(parse_run(json.dump())).kind, Kind::kLost);
 }
 
+TEST(RunWire, ADamagedFileIsLostAndNotEmpty) {
+  auto json = result();
+  for (const char* damaged : {"eA=", "e A==", "eA==\n", "*"}) {
+    json["files"][0]["content_base64"] = damaged;
+    const RunOutcome outcome = parse_run(json.dump());
+    ASSERT_TRUE(std::holds_alternative<SandboxFailure>(outcome)) << damaged;
+    EXPECT_EQ(std::get<SandboxFailure>(outcome).kind, Kind::kLost);
+  }
+}
+
 TEST(RunWire, ProblemsSayWhetherToWait) {
   const SandboxFailure busy = parse_problem(429, R"({"detail":"full","fix":"wait"})");
   EXPECT_EQ(busy.kind, Kind::kBusy);
