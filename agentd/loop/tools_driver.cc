@@ -176,7 +176,7 @@ Task<std::optional<Ending>> ToolsDriver::run_code(std::string language, std::str
   record::Attempt& made = record_.attempts.back();
   if (auto* none = std::get_if<NotRun>(&outcome)) {
     made.run_seconds += none->seconds;
-    use.output = "The sandbox could not run it: " + none->detail;
+    use.output = "The sandbox could not run it:\n" + prompts::wrap_data(none->detail);
     if (none->event.kind != Event::Kind::kSandboxFailed) ending = ending_of(none->event);
     co_return ending;
   }

@@ -124,7 +124,8 @@ TEST_F(ToolsDriverTest, ASandboxThatIsDownInTheMiddleIsToldToTheModel) {
   run([](int n) -> CompletionResult { return n == 1 ? calls({run_code("1")}) : answer("no luck"); },
       SandboxFailure{.kind = SandboxFailure::Kind::kUnreachable, .detail = "nobody answers"});
   EXPECT_EQ(state_name(record_), "succeeded");
-  EXPECT_NE(record_.attempts[0].tools[0].output.find("nobody answers"), std::string::npos);
+  EXPECT_EQ(record_.attempts[0].tools[0].output,
+            "The sandbox could not run it:\n<data>\nnobody answers\n</data>");
 }
 
 TEST_F(ToolsDriverTest, AFailedRunIsAnErrorWithStatusStreamsAndNotes) {
