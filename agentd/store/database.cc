@@ -117,17 +117,27 @@ sbx::Result<Database> Database::open(const DatabaseOptions& options) {
   }
   auto state = std::make_shared<State>();
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
-  const int opened = ::sqlite3_open_v2(options.path.c_str(), &state->database, kFlags, nullptr);
+  const int opened = ::sqlite3_open_v2(options.path.c_str(), &state->database, kFlags, options.vfs);
   if (opened != SQLITE_OK) return error_of(state->database, opened, "sqlite3_open_v2");
   (void)::sqlite3_busy_timeout(state->database, options.busy_milliseconds);  // never fails
   Database database(std::move(state));
+  SBX_TRY(database.use_wal(options.path));
   SBX_TRY(
-      database.execute("PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;"
-                       "PRAGMA journal_size_limit=4194304; PRAGMA trusted_schema=OFF;"));
+      database.execute("PRAGMA synchronous=NORMAL; PRAGMA journal_size_limit=4194304;"
+                       "PRAGMA trusted_schema=OFF;"));
   if (options.max_pages > 0) {
     SBX_TRY(database.execute(fmt::format("PRAGMA max_page_count={}", options.max_pages).c_str()));
   }
   return database;
+}
+
+// SQLite fails not where it cannot: it says which mode there is.
+sbx::Result<void> Database::use_wal(const std::string& path) {
+  SBX_ASSIGN(Statement pragma, statement("PRAGMA journal_mode=WAL"));
+  SBX_ASSIGN(const bool row, pragma.step());
+  if (row && pragma.text(0) == "wal") return {};
+  return sbx::host_lacks("journal_mode", 0, path + ": the file system has no shared memory for it",
+                         "name a directory on a local file system with --state-dir");
 }
 
 sbx::Result<void> Database::execute(const char* sql) {

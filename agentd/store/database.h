@@ -56,12 +56,14 @@ struct DatabaseOptions {
   std::string path;
   int busy_milliseconds = 5000;  // how long a writer waits for another process's
   std::int64_t max_pages = 0;    // for tests: the file is "full" at that many; 0: no bound
+  const char* vfs = nullptr;     // for tests: SQLite's name of another file system layer
 };
 
 // A copy is the same connection, which ends with the last of them.
 class Database {
  public:
-  // Creates the file (0600) when there is none. kHost when it cannot be opened or is no database.
+  // Creates the file (0600) when there is none. kHost when it cannot be opened, is no database, or
+  // lies where WAL mode is not to be had.
   [[nodiscard]] static sbx::Result<Database> open(const DatabaseOptions& options);
   Database(const Database&) = default;
   Database(Database&&) noexcept = default;
@@ -83,6 +85,7 @@ class Database {
  private:
   struct State;
   explicit Database(std::shared_ptr<State> state) : state_(std::move(state)) {}
+  [[nodiscard]] sbx::Result<void> use_wal(const std::string& path);
   std::shared_ptr<State> state_;  // the other owners are the copies
 };
 

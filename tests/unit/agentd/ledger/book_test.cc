@@ -218,6 +218,16 @@ TEST_F(BookTest, AFileThatIsNoDatabaseIsSaid) {
   EXPECT_FALSE(store::Database::open({.path = directory_.path() + "/none/x.db"}));
 }
 
+TEST_F(BookTest, WithoutAWriteAheadLogThereIsNoLedger) {
+  const std::string path = directory_.path() + "/x.db";
+  // Locks with files beside it, as for file systems without shared memory.
+  const auto database = store::Database::open({.path = path, .vfs = "unix-dotfile"});
+  ASSERT_FALSE(database);
+  EXPECT_EQ(database.error().code, sbx::ErrorCode::kHost);
+  EXPECT_NE(database.error().fix.find("--state-dir"), std::string::npos);
+  EXPECT_TRUE(store::Database::open({.path = path}));
+}
+
 TEST(Owner, ThisProcessIsAliveAndAnotherWithItsPidIsNot) {
   const auto own = own_identity();
   ASSERT_TRUE(own) << to_string(own.error());
