@@ -7,6 +7,28 @@ namespace agentd::record {
 using loop::Phase;
 using loop::Reason;
 
+namespace {
+
+// A run may keep more, for its last line.
+constexpr std::size_t kHalfStream = 32U << 10;
+
+bool is_inside_a_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
+// Takes the middle out of what is long. How many bytes those were.
+std::uint64_t drop_middle(std::string& text) {
+  if (text.size() <= 2 * kHalfStream) return 0;
+  std::size_t begin = kHalfStream;
+  std::size_t end = text.size() - kHalfStream;
+  while (begin > 0 && is_inside_a_character(text[begin])) --begin;
+  while (end < text.size() && is_inside_a_character(text[end])) ++end;
+  text.erase(begin, end - begin);
+  return end - begin;
+}
+
+}  // namespace
+
 Run run_of(const sandbox::RunResult& result) {
   Run run{.id = result.id,
           .status = result.status,
@@ -20,6 +42,7 @@ Run run_of(const sandbox::RunResult& result) {
           .limits_hit = result.limits_hit,
           .notes = result.notes,
           .refused = result.refused};
+  run.out_dropped += drop_middle(run.out);
   for (const sandbox::OutputFile& file : result.files) {
     run.files.push_back({.path = file.path,
                          .size = file.size,

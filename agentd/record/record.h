@@ -43,7 +43,8 @@ struct Charge {
   bool flagged = false;    // and what it told was out of bounds
 };
 
-// A run as it is told: its result without the contents of files.
+// A run as it is told: its result without the contents of files, and with 64 KiB of stdout at most,
+// head and tail.
 struct Run {
   std::string id{};
   std::string status{};

@@ -1,6 +1,7 @@
 #include "agentd/sandbox/info.h"
 
 #include <algorithm>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 namespace agentd::sandbox {
@@ -16,7 +17,8 @@ constexpr std::string_view kRequired[] = {
 
 LanguageInfo language_of(const Json& json) {
   LanguageInfo language{.name = json.at("name").get<std::string>(),
-                        .aliases = json.at("aliases").get<std::vector<std::string>>()};
+                        .aliases = json.at("aliases").get<std::vector<std::string>>(),
+                        .file = json.at("file").get<std::string>()};
   for (const auto& [name, version] : json.at("packages").items()) {
     language.packages.emplace_back(name, version.is_string() ? version.get<std::string>() : "");
   }
@@ -29,9 +31,12 @@ void read_limits(const Json& limits, SandboxInfo& info) {
   info.cpus = limits.at("cpus").get<double>();
   info.memory = limits.at("memory").get<std::uint64_t>();
   info.pids = limits.at("pids").get<std::uint64_t>();
+  info.input = limits.at("input").get<std::uint64_t>();
   info.output = limits.at("output").get<std::uint64_t>();
   info.work = limits.at("work").get<std::uint64_t>();
   info.tmp = limits.at("tmp").get<std::uint64_t>();
+  info.network = limits.at("network").get<std::string>() != "none";
+  info.stdout_bytes = limits.at("stdout_bytes").get<std::uint64_t>();
 }
 
 std::vector<std::string> missing_layers(const Json& layers) {
@@ -58,12 +63,14 @@ const LanguageInfo* SandboxInfo::language(std::string_view name) const {
 sbx::Result<SandboxInfo> parse_info(std::string_view json) {
   try {
     const Json parsed = Json::parse(json);
-    SandboxInfo info{.version = parsed.at("version").get<std::string>(),
-                     .image_digest = parsed.at("image").at("digest").get<std::string>()};
+    SandboxInfo info{.version = parsed.at("version").get<std::string>()};
     for (const Json& language : parsed.at("languages")) {
       info.languages.push_back(language_of(language));
     }
     read_limits(parsed.at("limits"), info);
+    // What has no ceiling is not listed.
+    info.stdout_most =
+        parsed.at("ceilings").value("stdout_bytes", std::numeric_limits<std::uint64_t>::max());
     info.missing_layers = missing_layers(parsed.at("layers"));
     return info;
   } catch (const Json::exception& error) {

@@ -81,6 +81,7 @@ std::string run_body(const RunRequest& request) {
             {"code", request.code},
             {"limits", {{"wall_seconds", seconds}}},
             {"collect", "content"}};
+  if (request.stdout_bytes > 0) json["limits"]["stdout_bytes"] = request.stdout_bytes;
   for (const InputFile& file : request.files) {
     json["files"].push_back({{"name", file.name}, {"content_base64", file.content_base64}});
   }

@@ -29,6 +29,7 @@ struct RunRequest {
   std::string code{};
   std::vector<InputFile> files{};
   std::chrono::milliseconds wall{30'000};
+  std::uint64_t stdout_bytes = 0;  // to be kept, half head, half tail; 0: as the sandbox does
   sbx::async::Deadline deadline = sbx::async::kNoDeadline;  // of waiting and running together
 };
 

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <utility>
 
+#include "agentd/envelope/strict_json.h"
 #include "agentd/sandbox/run_wire.h"
 
 namespace agentd::sandbox {
@@ -25,6 +26,8 @@ constexpr std::size_t kMaxAnswerBytes = 96U << 20;  // files_bytes as base64, tw
 constexpr std::size_t kPoolBytes = 128U << 10;      // larger bodies are not for the loop
 constexpr milliseconds kBesideTheRun{90'000};       // queueing, set-up, collecting
 constexpr milliseconds kInfoTimeout{10'000};
+// So that the last line, which is in the tail half, can be as long as an envelope may be.
+constexpr std::uint64_t kStdoutBytes = 2 * envelope::kMaxJsonBytes;
 constexpr int kOk = 200;
 
 SandboxFailure cancelled() {
@@ -35,6 +38,14 @@ std::size_t size_of(const RunRequest& request) {
   std::size_t size = request.code.size();
   for (const InputFile& file : request.files) size += file.content_base64.size();
   return size;
+}
+
+// How long an answer is waited for: a run may be queued there for longer than there is time.
+milliseconds time_for(milliseconds wall, sbx::async::Deadline deadline, milliseconds behind) {
+  const milliseconds whole = wall + kBesideTheRun;
+  if (deadline == sbx::async::kNoDeadline) return whole;
+  const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
+  return std::clamp(left + behind, milliseconds(1), whole);
 }
 
 milliseconds wait_before_retry(const ClientResponse& head, milliseconds otherwise) {
@@ -55,16 +66,21 @@ SbxdClient::SbxdClient(sbx::async::Loop& loop, sbx::async::WorkPool& pool,
 
 Task<RunOutcome> SbxdClient::run(RunRequest request, const Cancellation* cancellation) {
   const auto deadline = request.deadline;
+  const milliseconds wall = request.wall;
+  if (info_) {
+    request.stdout_bytes =
+        std::max(info_->stdout_bytes, std::min(kStdoutBytes, info_->stdout_most));
+  }
   ClientRequest call;
   call.method = sbx::http::Method::kPost;
   call.url = "http://sbxd/v1/run";
   call.unix_socket = options_.socket();
   call.headers.add("Content-Type", "application/json");
-  call.timeout = request.wall + kBesideTheRun;
   call.body_bytes = kMaxAnswerBytes;
   call.body = co_await body_of(std::move(request));
   for (int tries = 1;; ++tries) {
     ClientRequest copy = call;
+    copy.timeout = time_for(wall, deadline, options_.behind_deadline);
     ClientResult result = co_await client_.perform(std::move(copy), cancellation);
     if (const auto* error = std::get_if<ClientError>(&result)) co_return failure_of(*error);
     auto& response = std::get<ClientResponse>(result);

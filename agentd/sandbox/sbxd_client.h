@@ -18,10 +18,11 @@
 namespace agentd::sandbox {
 
 struct SbxdOptions {
-  std::function<std::string()> socket{};       // where sbxd is, asked before each connection
-  std::chrono::milliseconds info_age{60'000};  // older ones are asked for again
-  int busy_tries = 5;                          // how often a refusal "for now" is waited out
-  std::chrono::milliseconds busy_wait{1000};   // where no Retry-After says how long
+  std::function<std::string()> socket{};             // where sbxd is, asked before each connection
+  std::chrono::milliseconds info_age{60'000};        // older ones are asked for again
+  std::chrono::milliseconds behind_deadline{5'000};  // for the answer to a run that ended with it
+  int busy_tries = 5;                                // how often a refusal "for now" is waited out
+  std::chrono::milliseconds busy_wait{1000};         // where no Retry-After says how long
 };
 
 class SbxdClient final : public Sandbox {

@@ -193,13 +193,15 @@ class Model(Server):
 
 INFO = {
     "version": "0.1.0", "image": {"name": "default", "digest": "d"},
-    "languages": [{"name": "bash", "aliases": ["sh"], "packages": {}, "syntax_error_pattern": ""},
-                  {"name": "javascript", "aliases": ["js", "node"], "packages": {},
+    "languages": [{"name": "bash", "aliases": ["sh"], "file": "/code/main.sh", "packages": {},
+                   "syntax_error_pattern": ""},
+                  {"name": "javascript", "aliases": ["js", "node"], "file": "/code/main.js", "packages": {},
                    "syntax_error_pattern": "^SyntaxError: "},
-                  {"name": "python", "aliases": [], "packages": {"pandas": "1.5.3"},
+                  {"name": "python", "aliases": [], "file": "/code/main.py", "packages": {"pandas": "1.5.3"},
                    "syntax_error_pattern": "^SyntaxError: "}],
-    "limits": {"wall_seconds": 30, "cpus": 0.5, "memory": 268435456, "pids": 64, "output": 67108864,
-               "work": 67108864, "tmp": 67108864},
+    "limits": {"wall_seconds": 30, "cpus": 0.5, "memory": 268435456, "pids": 64, "input": 67108864,
+               "output": 67108864, "work": 67108864, "tmp": 67108864, "stdout_bytes": 65536, "network": "none"},
+    "ceilings": {"stdout_bytes": 1048576},
     "layers": [{"name": name, "state": "held", "detail": ""} for name in (
         "user_namespace", "pid_namespace", "mount_namespace", "net_namespace", "ipc_namespace", "uts_namespace",
         "rootfs", "cgroup_namespace", "proc", "cgroup", "seccomp", "capabilities", "no_new_privs", "rlimits")]}

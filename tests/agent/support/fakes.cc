@@ -27,20 +27,27 @@ providers::Completion reply_with(const std::string& code, providers::Usage usage
 
 sandbox::SandboxInfo shipped_info() {
   constexpr std::uint64_t kMiB = 1U << 20;
-  sandbox::SandboxInfo info{.version = "0.1.0", .image_digest = "d"};
+  sandbox::SandboxInfo info{.version = "0.1.0"};
   info.languages = {
-      {.name = "bash", .aliases = {"sh"}},
-      {.name = "javascript", .aliases = {"node", "js"}, .syntax_error_pattern = "^SyntaxError: "},
+      {.name = "bash", .aliases = {"sh"}, .file = "/code/main.sh"},
+      {.name = "javascript",
+       .aliases = {"node", "js"},
+       .file = "/code/main.js",
+       .syntax_error_pattern = "^SyntaxError: "},
       {.name = "python",
+       .file = "/code/main.py",
        .packages = {{"numpy", "1.24.2"}, {"pandas", "1.5.3"}, {"matplotlib", "3.6.3"}},
        .syntax_error_pattern = "^(SyntaxError|IndentationError|TabError): "}};
   info.wall_seconds = 30;
   info.cpus = 0.5;
   info.memory = 256 * kMiB;
   info.pids = 64;
+  info.input = 64 * kMiB;
   info.output = 64 * kMiB;
   info.work = 64 * kMiB;
   info.tmp = 64 * kMiB;
+  info.stdout_bytes = kMiB / 16;
+  info.stdout_most = kMiB;
   return info;
 }
 

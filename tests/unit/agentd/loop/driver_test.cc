@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "runtime/base/utf8.h"
 #include "tests/agent/support/fakes.h"
 #include "tests/unit/http/on_loop.h"
 
@@ -315,6 +316,25 @@ TEST_F(DriverTest, ACallThatWasCancelledInTheMiddleIsAmongTheAttemptsWithItsChar
     tokens += attempt.charge.input_tokens + attempt.charge.output_tokens;
   }
   EXPECT_EQ(tokens, record_.spent.tokens);
+}
+
+TEST_F(DriverTest, ALongLastLineIsReadWholeAndTheRecordKeepsTheEndsOfIt) {
+  const std::string accents = [] {
+    std::string text;
+    for (int i = 0; i < 200'000; ++i) text += "\xC3\xA9";
+    return text;
+  }();
+  const std::string printed = R"({"type":"text","data":")" + accents + "\"}\n";
+  run(good, [&](int) -> RunOutcome { return ok_run(printed); });
+  ASSERT_EQ(state_name(record_), "succeeded");
+  EXPECT_EQ(record_.result->envelope.text, accents);
+  const record::Run& kept = *record_.attempts[0].run;
+  EXPECT_LE(kept.out.size(), 64U << 10);
+  EXPECT_EQ(kept.out.size() + kept.out_dropped, printed.size());
+  EXPECT_TRUE(printed.starts_with(kept.out.substr(0, 32'000)));
+  EXPECT_TRUE(printed.ends_with(kept.out.substr(kept.out.size() - 32'000)));
+  std::string ignored;
+  EXPECT_TRUE(sbx::append_replacing(ignored, kept.out)) << "cut between characters";
 }
 
 TEST_F(DriverTest, UsageThatCannotBeIsBilledAsReservedAndFlagged) {

@@ -27,10 +27,15 @@ TEST(RunWire, ARequestHasWhatTheSandboxTakes) {
                                                     .files = {{"a.csv", "eA=="}},
                                                     .wall = std::chrono::milliseconds(2500)}));
   EXPECT_EQ(body["language"], "python");
-  EXPECT_EQ(body["limits"]["wall_seconds"], 2.5);
+  EXPECT_EQ(body["limits"].dump(), R"({"wall_seconds":2.5})");
   EXPECT_EQ(body["files"][0]["content_base64"], "eA==");
   EXPECT_EQ(body["collect"], "content");
   EXPECT_EQ(body.size(), 5U);
+}
+
+TEST(RunWire, ARequestMayAskForMoreOfStdout) {
+  const auto body = nlohmann::json::parse(run_body({.stdout_bytes = 4096}));
+  EXPECT_EQ(body["limits"]["stdout_bytes"], 4096);
 }
 
 TEST(RunWire, AResultIsRead) {
@@ -89,8 +94,42 @@ TEST(RunWire, ProblemsSayWhetherToWait) {
   EXPECT_NE(refused.detail.find("limits.memory"), std::string::npos);
 }
 
+// As sbxd sends it, without what agentd does not read.
+nlohmann::json info() {
+  return nlohmann::json::parse(R"({
+    "version":"1","languages":[{"name":"python","aliases":["py"],"file":"/code/main.py",
+      "syntax_error_pattern":"^E","packages":{"numpy":"1.24","six":null}}],
+    "limits":{"wall_seconds":30,"cpus":0.5,"memory":1,"pids":2,"input":3,"output":4,"work":5,"tmp":6,
+      "stdout_bytes":65536,"network":"none"},
+    "ceilings":{"stdout_bytes":1048576},"layers":[{"name":"seccomp","state":"held"}]})");
+}
+
+TEST(SandboxInfos, AreRead) {
+  auto json = info();
+  auto read = parse_info(json.dump());
+  ASSERT_TRUE(read) << to_string(read.error());
+  ASSERT_NE(read->language("py"), nullptr);
+  EXPECT_EQ(read->language("py")->file, "/code/main.py");
+  EXPECT_EQ(read->input + read->output + read->work + read->tmp, 18U);
+  EXPECT_FALSE(read->network);
+  EXPECT_EQ(read->stdout_bytes, 65536U);
+  EXPECT_EQ(read->stdout_most, 1048576U);
+  EXPECT_EQ(read->missing_layers.size(), 13U);
+  json["limits"]["network"] = "host";
+  json["ceilings"].erase("stdout_bytes");
+  read = parse_info(json.dump());
+  ASSERT_TRUE(read);
+  EXPECT_TRUE(read->network);
+  EXPECT_GT(read->stdout_most, std::uint64_t{1} << 40U) << "what has no ceiling is not listed";
+}
+
 TEST(SandboxInfos, WhatIsNoneIsAnError) {
   for (const char* text : {"", "{}", "[]", R"({"version":"1"})"}) EXPECT_FALSE(parse_info(text));
+  for (const char* member : {"languages", "limits", "ceilings", "layers"}) {
+    auto json = info();
+    json.erase(member);
+    EXPECT_FALSE(parse_info(json.dump())) << member;
+  }
 }
 
 }  // namespace

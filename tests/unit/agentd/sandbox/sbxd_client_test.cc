@@ -1,0 +1,149 @@
+// The client of sbxd, against an sbxd that the test plays.
+#include "agentd/sandbox/sbxd_client.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include <atomic>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "http/listener.h"
+#include "tests/support/process.h"
+#include "tests/unit/http/on_loop.h"
+
+namespace agentd::sandbox {
+namespace {
+
+using sbx::async::Task;
+using std::chrono::milliseconds;
+using Json = nlohmann::json;
+
+constexpr char kResult[] = R"({"id":"ab","status":"ok","exit_code":0,"signal":null,
+  "duration_seconds":1,"stdout":"","stdout_dropped":0,"stderr":"","stderr_dropped":0,"files":[],
+  "refused":[],"limits_hit":[],"error":null,"notes":[]})";
+
+// Answers /v1/info with `info`, and runs with a result, or, where it is to hold, not at all.
+class PlayedSbxd {
+ public:
+  PlayedSbxd() : path_(directory_.path() + "/s.sock") {
+    auto listener = sbx::http::Listener::unix_socket({.path = path_, .mode = 0600, .group = {}});
+    EXPECT_TRUE(listener);
+    listener_.emplace(*std::move(listener));
+    thread_ = std::thread([this] { serve(); });
+  }
+  ~PlayedSbxd() {
+    ending_ = true;
+    (void)::shutdown(listener_->fd(), SHUT_RD);  // wakes it
+    thread_.join();
+  }
+  [[nodiscard]] const std::string& path() const { return path_; }
+
+  Json info = Json::parse(R"({"version":"1","languages":[],
+    "limits":{"wall_seconds":30,"cpus":1,"memory":1,"pids":1,"input":1,"output":1,"work":1,"tmp":1,
+      "stdout_bytes":65536,"network":"none"},"ceilings":{},"layers":[]})");
+  std::atomic<bool> hold = false;
+  std::string run_heard;  // the body of the last run; read it when the run is over
+
+ private:
+  void serve() {
+    while (!ending_) {
+      const sbx::UniqueFd peer(::accept4(listener_->fd(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (peer) exchange(peer.get());
+    }
+  }
+  // One for each connection, which is then closed.
+  void exchange(int peer) {
+    std::string heard;
+    char byte = 0;
+    while (!heard.ends_with("\r\n\r\n") && ::recv(peer, &byte, 1, 0) == 1) heard += byte;
+    const bool run = heard.starts_with("POST /v1/run ");
+    const std::size_t length = heard.find("Content-Length: ");
+    if (length != std::string::npos) {
+      std::string body(std::stoul(heard.substr(length + 16)), '\0');
+      if (::recv(peer, body.data(), body.size(), MSG_WAITALL) < 0) return;
+      run_heard = body;
+    }
+    if (run && hold) {
+      (void)::recv(peer, &byte, 1, 0);  // until the client leaves
+      return;
+    }
+    const std::string body = run ? kResult : info.dump();
+    const std::string answer =
+        "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) +
+        "\r\n\r\n" + body;
+    (void)::send(peer, answer.data(), answer.size(), MSG_NOSIGNAL);
+  }
+
+  sbx::test::TemporaryDirectory directory_;
+  std::string path_;
+  std::optional<sbx::http::Listener> listener_;
+  std::atomic<bool> ending_ = false;
+  std::thread thread_;
+};
+
+class SbxdClientTest : public ::testing::Test {
+ public:  // for the coroutines that are the tests
+  RunOutcome run(milliseconds left = milliseconds(60'000)) {
+    std::optional<RunOutcome> outcome;
+    sbx::async::test::run_on(
+        loop_,
+        [](SbxdClient& client, milliseconds time, std::optional<RunOutcome>& out) -> Task<void> {
+          RunRequest request;
+          request.language = "python";
+          request.deadline = sbx::async::after(time);
+          out = co_await client.run(std::move(request), nullptr);
+        }(client_, left, outcome));
+    return *outcome;
+  }
+  void learn() {
+    std::optional<InfoOutcome> outcome;
+    sbx::async::test::run_on(loop_,
+                             [](SbxdClient& client, std::optional<InfoOutcome>& out) -> Task<void> {
+                               out = co_await client.info(nullptr);
+                             }(client_, outcome));
+    ASSERT_TRUE(std::holds_alternative<SandboxInfo>(*outcome))
+        << std::get<SandboxFailure>(*outcome).detail;
+  }
+  // The limits that the last run asked for.
+  Json limits() { return Json::parse(sbxd_.run_heard)["limits"]; }
+
+  PlayedSbxd sbxd_;
+  sbx::async::Loop loop_;
+  sbx::async::WorkPool pool_{loop_, 1};
+  sbx::http::AsyncClient http_{loop_};
+  SbxdClient client_{loop_,
+                     pool_,
+                     http_,
+                     {.socket = [this] { return sbxd_.path(); },
+                      .info_age = milliseconds(0),
+                      .behind_deadline = milliseconds(200)}};
+};
+
+TEST_F(SbxdClientTest, ARunKeepsOfStdoutWhatAnEnvelopeCanNeedWithinTheCeiling) {
+  ASSERT_TRUE(std::holds_alternative<RunResult>(run()));
+  EXPECT_FALSE(limits().contains("stdout_bytes")) << "nothing is known of sbxd as yet";
+  learn();
+  ASSERT_TRUE(std::holds_alternative<RunResult>(run()));
+  EXPECT_EQ(limits()["stdout_bytes"], 2U << 20U);
+  sbxd_.info["ceilings"]["stdout_bytes"] = 1U << 20U;
+  learn();
+  ASSERT_TRUE(std::holds_alternative<RunResult>(run()));
+  EXPECT_EQ(limits()["stdout_bytes"], 1U << 20U);
+}
+
+TEST_F(SbxdClientTest, ARunThatIsHeldBackIsGivenUpSoonAfterTheDeadline) {
+  sbxd_.hold = true;
+  const auto begin = std::chrono::steady_clock::now();
+  const RunOutcome outcome = run(milliseconds(100));
+  const auto took = std::chrono::steady_clock::now() - begin;
+  ASSERT_TRUE(std::holds_alternative<SandboxFailure>(outcome));
+  EXPECT_EQ(std::get<SandboxFailure>(outcome).kind, SandboxFailure::Kind::kLost);
+  EXPECT_GE(took, milliseconds(100));
+  EXPECT_LT(took, milliseconds(25'000)) << "its wall limit alone is 30 s";
+}
+
+}  // namespace
+}  // namespace agentd::sandbox
