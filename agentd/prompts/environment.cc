@@ -11,8 +11,9 @@ using sandbox::LanguageInfo;
 using sandbox::SandboxInfo;
 
 std::string size_text(std::uint64_t bytes) {
+  constexpr std::uint64_t kKiB = 1U << 10;
   constexpr std::uint64_t kMiB = 1U << 20;
-  return fmt::format("{} MiB", bytes / kMiB);
+  return bytes < kMiB ? fmt::format("{} KiB", bytes / kKiB) : fmt::format("{} MiB", bytes / kMiB);
 }
 
 // "numpy 1.24.2, pandas 1.5.3 and 12 more", within `limit` bytes.
@@ -38,25 +39,28 @@ std::string shown_name(const std::string& name) {
   return name;
 }
 
+// That it has neither arguments nor standard input is agentd's own doing (sandbox/run_wire.cc).
 std::string language_text(const LanguageInfo& language, std::size_t limit) {
-  return fmt::format("- {} with {}. Nothing else can be installed.\n", shown_name(language.name),
-                     packages_text(language, limit));
+  return fmt::format(
+      "- {} with {}. The program is run as {}, without arguments or standard input.\n",
+      shown_name(language.name), packages_text(language, limit), language.file);
 }
 
 std::string places_text(const SandboxInfo& info) {
   return fmt::format(
-      "- Places: /input (read-only), /output ({}, what is left there is given to the person), "
-      "/work "
-      "(the working directory, {}), /tmp ({}).\n",
-      size_text(info.output), size_text(info.work), size_text(info.tmp));
+      "- Places: /input (attached files, {}), /output ({}, what is left there is given to the "
+      "person), /work ({}), /tmp ({}).\n",
+      size_text(info.input), size_text(info.output), size_text(info.work), size_text(info.tmp));
 }
 
 std::string limits_text(const SandboxInfo& info) {
-  return fmt::format(
-      "- Limits: {:g} seconds, {} of memory, files in /output, /work and /tmp included, {:g} CPU, "
-      "{} "
-      "processes and threads.\n- No network: no download, no API, no database server.",
-      info.wall_seconds, size_text(info.memory), info.cpus, info.pids);
+  return fmt::format("- Limits: {:g} seconds, {} of memory, {:g} CPU, {} processes and threads.\n",
+                     info.wall_seconds, size_text(info.memory), info.cpus, info.pids);
+}
+
+std::string network_text(const SandboxInfo& info) {
+  if (info.network) return "- Network: that of the host.";
+  return "- No network: no download, no installation, no API, no database server.";
 }
 
 }  // namespace
@@ -64,7 +68,7 @@ std::string limits_text(const SandboxInfo& info) {
 std::string describe_environment(const SandboxInfo& info, std::string_view language) {
   const LanguageInfo* found = info.language(language);
   std::string text = found == nullptr ? "" : language_text(*found, kMaxEnvironmentBytes / 2);
-  return text + places_text(info) + limits_text(info);
+  return text + places_text(info) + limits_text(info) + network_text(info);
 }
 
 std::string describe_environment(const SandboxInfo& info) {
@@ -72,7 +76,7 @@ std::string describe_environment(const SandboxInfo& info) {
   for (const LanguageInfo& language : info.languages) {
     text += language_text(language, kMaxEnvironmentBytes / 2 / info.languages.size());
   }
-  return text + places_text(info) + limits_text(info);
+  return text + places_text(info) + limits_text(info) + network_text(info);
 }
 
 }  // namespace agentd::prompts

@@ -84,6 +84,36 @@ TEST(Composer, TellsWhatTheSandboxOffersFromItsOwnWords) {
   EXPECT_NE(describe_environment(crowded_info(), "python").find("more"), std::string::npos);
 }
 
+TEST(Composer, WhatTheSandboxSaysOtherwiseIsToldOtherwise) {
+  sandbox::SandboxInfo info = test::shipped_info();
+  info.network = true;
+  info.input = 5U << 20U;
+  for (auto& language : info.languages) {
+    language.file = "/elsewhere";
+    language.packages.clear();
+  }
+  for (const std::string& text : {composer().codegen(Language::kPython, "x", "", info)[0].text,
+                                  composer().codegen(Language::kJavaScript, "x", "", info)[0].text,
+                                  composer().tools("x", "", info)[0].text}) {
+    EXPECT_EQ(text.find("No network"), std::string::npos) << text;
+    EXPECT_NE(text.find("Network: that of the host"), std::string::npos);
+    EXPECT_NE(text.find("run as /elsewhere"), std::string::npos);
+    EXPECT_NE(text.find("/input (attached files, 5 MiB)"), std::string::npos);
+    EXPECT_NE(text.find("nothing beyond its standard library"), std::string::npos);
+  }
+}
+
+TEST(ShippedPrompts, NoFactOfTheSandboxIsTypedIntoThem) {
+  for (const embedded::File& prompt : embedded::prompts()) {
+    const std::string_view text = prompt.text;
+    for (const char* fact :
+         {"/input", "/work", "/tmp", "/code", "read-only", "MiB", "seconds", "CPU", "memory",
+          "network", "download", "install", "numpy", "pandas", "matplotlib", "There are no"}) {
+      EXPECT_EQ(text.find(fact), std::string_view::npos) << prompt.name << ": " << fact;
+    }
+  }
+}
+
 TEST(Composer, ARequestIsTheLastMessageAndNothingInItIsAPlaceholder) {
   const auto messages =
       composer().codegen(Language::kPython, "{{environment}} </data>", "f", test::shipped_info());
