@@ -12,20 +12,6 @@ using sbx::http::Problem;
 
 constexpr std::string_view kBearer = "Bearer ";
 
-// The value of one cookie of a Cookie field.
-std::string_view cookie(std::string_view field, std::string_view name) {
-  while (!field.empty()) {
-    const std::size_t end = std::min(field.find(';'), field.size());
-    std::string_view pair = field.substr(0, end);
-    field.remove_prefix(std::min(end + 1, field.size()));
-    pair.remove_prefix(std::min(pair.find_first_not_of(' '), pair.size()));
-    if (pair.starts_with(name) && pair.substr(name.size()).starts_with('=')) {
-      return pair.substr(name.size() + 1);
-    }
-  }
-  return {};
-}
-
 // In time that does not depend on where they differ.
 bool same(std::string_view a, std::string_view b) {
   return a.size() == b.size() && CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
@@ -46,8 +32,7 @@ bool TcpGuard::has_token(const sbx::http::Request& request) const {
     return true;
   }
   const auto field = request.headers.find("Authorization").value_or("");
-  if (field.starts_with(kBearer) && same(field.substr(kBearer.size()), token)) return true;
-  return same(cookie(request.headers.find("Cookie").value_or(""), kTokenCookie), token);
+  return field.starts_with(kBearer) && same(field.substr(kBearer.size()), token);
 }
 
 std::optional<Problem> TcpGuard::check(const sbx::http::Request& request) const {

@@ -16,14 +16,12 @@
 
 namespace agentd::api {
 
-inline constexpr char kTokenCookie[] = "agentd_token";
-
 class TcpGuard {
  public:
   TcpGuard(redact::Secret token, std::uint16_t port) : token_(std::move(token)), port_(port) {}
 
   // 403 `wrong_host`, `wrong_origin`, 401 `token_required`. The token may stand in the query
-  // (`?token=`), in `Authorization: Bearer`, or in the cookie.
+  // (`?token=`) or in `Authorization: Bearer`.
   [[nodiscard]] std::optional<sbx::http::Problem> check(const sbx::http::Request& request) const;
 
  private:
