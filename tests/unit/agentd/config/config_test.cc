@@ -1,11 +1,14 @@
 #include "agentd/config/config.h"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "agentd/config/places.h"
 #include "agentd/daemon/arguments.h"
+#include "agentd/daemon/startup.h"
 #include "agentd/record/record.h"
 #include "tests/support/process.h"
 
@@ -195,6 +198,25 @@ TEST(Places, TheStateDirectoryIsOursAloneAndNobodyElses) {
 
 namespace agentd::daemon {
 namespace {
+
+// In a process of its own: what is closed so stays closed.
+TEST(StartUp, NoOtherProcessOfItsUserReadsItsMemory) {
+  sbx::test::TemporaryDirectory directory;
+  Arguments arguments;
+  arguments.config = directory.write("agentd.toml", "[provider]\nkind = \"replay\"\n");
+  arguments.socket = directory.path() + "/a.sock";
+  arguments.state_dir = directory.path() + "/state";
+  ASSERT_EQ(::prctl(PR_GET_DUMPABLE), 1) << "the control";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    constexpr int kNotStarted = 9;
+    ::_exit(start_up(arguments) ? ::prctl(PR_GET_DUMPABLE) : kNotStarted);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
 
 TEST(AgentdArguments, AreTakenApart) {
   const auto arguments = parse_arguments(
