@@ -16,6 +16,11 @@ NoReply ceiling(Ceiling reached) {
   return {.event = {.kind = Event::Kind::kCeilingReached, .ceiling = reached}};
 }
 
+// Without a connection in time nobody is reached.
+bool is_about_time(Trouble trouble) {
+  return trouble == Trouble::kTimeout || trouble == Trouble::kUnreachable;
+}
+
 }  // namespace
 
 Task<ModelOutcome> ModelStep::ask(std::vector<providers::Message> messages,
@@ -69,7 +74,7 @@ Task<ModelOutcome> ModelStep::give_up(CallPlan plan, ProviderError error, double
   if (!error.fix.empty()) none.detail += ". Fix: " + error.fix;
   if (stop_.cancelled()) {
     none.event.kind = Event::Kind::kCancelled;
-  } else if (error.trouble == Trouble::kTimeout && spending_.out_of_time()) {
+  } else if (is_about_time(error.trouble) && spending_.out_of_time()) {
     none = ceiling(Ceiling::kWallSeconds);
   }
   none.billed = std::move(billed);

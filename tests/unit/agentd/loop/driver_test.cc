@@ -411,6 +411,18 @@ TEST_F(DriverTest, ShippedCeilingOfWallSecondsIsReachedByASlowModel) {
   EXPECT_EQ(record_.attempts.size(), 2U);
 }
 
+TEST_F(DriverTest, AModelThatIsNotReachedInTheRequestsTimeIsItsCeilingAndCostsNothing) {
+  run(
+      [this](int) -> CompletionResult {
+        now_ += record_.budget.wall;
+        return ProviderError{.trouble = Trouble::kUnreachable};
+      },
+      passes);
+  EXPECT_EQ(record_.state.ending.ceiling, Ceiling::kWallSeconds);
+  EXPECT_EQ(record_.spent.tokens, 0);
+  EXPECT_TRUE(record_.attempts.empty());
+}
+
 TEST_F(DriverTest, ARunGetsNoMoreTimeThanIsLeftAndItsEndIsTheBudgets) {
   record_.budget.sandbox = milliseconds(5000);
   run(good, [](int) -> RunOutcome {
