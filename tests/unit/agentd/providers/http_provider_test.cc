@@ -303,6 +303,20 @@ TEST_F(HttpProviderTest, ASlowServerRunsIntoTheTimeout) {
   EXPECT_TRUE(slow.may_have_cost);
 }
 
+// It waits for a request in the clear, and answers no handshake: so no request was sent.
+TEST_F(HttpProviderTest, WithoutAConnectionInTimeNothingCanHaveCostAnything) {
+  timeout_ = milliseconds(200);
+  ScriptedServer server([](Peer& /*peer*/, const Heard& /*heard*/) {});
+  std::string url = server.url();
+  url.replace(0, url.find(':'), "https");
+  const CompletionResult result = ask_at(url + "/v1");
+  const auto& error = std::get<ProviderError>(result);
+  EXPECT_EQ(error.trouble, Trouble::kUnreachable);
+  EXPECT_EQ(error.tries, 3);
+  EXPECT_FALSE(error.may_have_cost);
+  EXPECT_TRUE(server.heard().empty());
+}
+
 TEST_F(HttpProviderTest, CancellingClosesTheConnectionInTheMiddleOfAReply) {
   std::atomic<bool> gone = false;
   ScriptedServer server([&](Peer& peer, const Heard&) {
