@@ -39,7 +39,8 @@ Word add_device(Context& context, int dev, const plan::FlatBind& device) {
   close_fd(made);
   const int node = static_cast<int>(clone_mount(kAtFdcwd, context.text(device.source), false));
   if (node < 0) return node;
-  Word result = set_mount_attributes(node, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
+  Word result =
+      set_mount_attributes(node, MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC, false);
   if (result == 0) {
     const int target = static_cast<int>(open_beneath(dev, name, kOpenPath, 0));
     result = target < 0 ? target : attach_mount(node, target);
@@ -153,8 +154,9 @@ Word mount_tmpfs(Context& context) {
 }
 
 // While the host's nodes still have paths. Device nodes cannot be made in a user namespace; these
-// are binds of the host's, on a tmpfs that becomes read-only with the inputs, once the masks are
-// made. /dev/shm is a mount of its own.
+// are binds of the host's, read-only: a device is written to all the same, but its times and mode
+// stay. They are on a tmpfs that becomes read-only with the inputs, once the masks are made.
+// /dev/shm is a mount of its own.
 Word make_devices(Context& context) {
   const int dev = static_cast<int>(make_tmpfs("64k", "32", "0755", nullptr, MOUNT_ATTR_NOEXEC));
   if (dev < 0) return dev;

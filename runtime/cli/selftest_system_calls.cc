@@ -155,6 +155,23 @@ constexpr AttackCase kCases[] = {
     {kCalls, "raw socket", kSeccomp, "socket_raw", "", "", counted("socket", EAFNOSUPPORT), kAway},
     {kCalls, "raw IPv6 socket", kSeccomp, "socket_raw6", "", "", counted("socket", EAFNOSUPPORT),
      kAway, EAFNOSUPPORT},
+    // Options that keep memory which no limit counts, or what all runs share a budget of.
+    {kCalls, "IPv6 extension headers", kSeccomp, "setsockopt_headers", "", "",
+     counted("setsockopt", ENOPROTOOPT), kPlain},
+    {kCalls, "IPv6 extension headers, high bits", kSeccomp, "setsockopt_headers", "high", "high",
+     counted("setsockopt", ENOPROTOOPT), kPlain},
+    {kCalls, "socket filter", kSeccomp, "setsockopt_filter", "", "",
+     counted("setsockopt", ENOPROTOOPT), kPlain},
+    {kCalls, "protocol module on a socket", kSeccomp, "setsockopt_protocol", "", "",
+     counted("setsockopt", ENOPROTOOPT), kPlain},
+    // The image's files and the host's devices are everybody's: who watches them sees others.
+    {kCalls, "inotify_init1", kSeccomp, "inotify_init1", "", "", counted("inotify_init1", ENOSYS),
+     kPlain, ENOSYS},
+    {kCalls, "inotify_add_watch", kSeccomp, "inotify_add_watch", "", "",
+     counted("inotify_add_watch", ENOSYS), kPlain, ENOSYS},
+    {kCalls, "fcntl F_NOTIFY", kSeccomp, "fcntl_notify", "", "", counted("fcntl", EINVAL), kPlain},
+    {kCalls, "fcntl F_NOTIFY, high bits", kSeccomp, "fcntl_notify", "high", "high",
+     counted("fcntl", EINVAL), kPlain},
     // Limits and scheduling of init.
     {kCalls, "limits of pid 1", kSeccomp, "prlimit", "init", "", counted("prlimit64", EPERM),
      kPlain},

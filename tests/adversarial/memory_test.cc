@@ -191,9 +191,18 @@ TEST_P(Memory, HandlesEndAtTheirLimits) {
   const Exhausted timers = exhausted(attack({}, "exhaust", {"timers"})["stdout"]);
   EXPECT_LE(timers.taken, 256);
   EXPECT_EQ(timers.error, EAGAIN);
-  const Exhausted watches = exhausted(attack({}, "exhaust", {"watches"})["stdout"]);
-  EXPECT_EQ(watches.taken, 4);
-  EXPECT_EQ(watches.error, EMFILE);
+  const json watches = attack({}, "exhaust", {"watches"});
+  EXPECT_EQ(exhausted(watches["stdout"]).taken, 0);
+  EXPECT_EQ(exhausted(watches["stdout"]).error, ENOSYS);
+  EXPECT_EQ(watches["denials"][0]["syscall"], "inotify_init1");
+  // A profile may allow them; then the user namespace's own limit holds.
+  const std::string watching = directory().write(
+      "watching.toml",
+      "name = \"watching\"\ndescription = \"watches\"\n[seccomp]\nallow = [\"@inotify\"]\n");
+  const Exhausted allowed =
+      exhausted(attack({"--profile", watching}, "exhaust", {"watches"})["stdout"]);
+  EXPECT_EQ(allowed.taken, 4);
+  EXPECT_EQ(allowed.error, EMFILE);
   EXPECT_GT(exhausted(thrown_away("exhaust", {"netlink"}).out).taken, 100) << "control";
 }
 
@@ -208,7 +217,8 @@ TEST_F(WithoutALayer, ThereIsMoreOfEachHandle) {  // control of the above
     EXPECT_EQ(exhausted(more->stdout_bytes).taken, kMost) << kind << more->stdout_bytes;
   }
   const auto watches = arena().run(Arena::program("exhaust", {"watches", ".", "5"}),
-                                   without(policy::Layer::kUserNamespace));
+                                   without(policy::layer_bit(policy::Layer::kUserNamespace) |
+                                           policy::layer_bit(policy::Layer::kSeccomp)));
   ASSERT_TRUE(watches) << to_string(watches.error());
   EXPECT_EQ(exhausted(watches->stdout_bytes).taken, 5);
 }
@@ -231,6 +241,18 @@ TEST_F(WithoutALayer, MessageQueuesHaveALimitAndCount) {
   ASSERT_TRUE(more.usage && nothing.usage);
   EXPECT_GE(more.usage->memory_peak - nothing.usage->memory_peak,
             stored_kib(more.stdout_bytes) * 1024 / 2);
+}
+
+// No group is charged for an option's copy in the kernel, so none that is kept may be set.
+TEST_F(WithoutALayer, SocketOptionsKeepNothingThatDoesNotCount) {
+  const auto store = [&](policy::LayerMask layers) {
+    const auto outcome = arena().run(Arena::program("charge", {"headers", "24"}), without(layers));
+    EXPECT_TRUE(outcome) << to_string(outcome.error());
+    return outcome ? stored_kib(outcome->stdout_bytes) : 0;
+  };
+  EXPECT_EQ(store(0), 0U);
+  EXPECT_GT(store(policy::layer_bit(policy::Layer::kSeccomp)), 900U)
+      << "control: as much as there are descriptors";
 }
 
 TEST_P(Memory, ReadingMoreThanTheLimitIsNoOffence) {

@@ -138,6 +138,19 @@ TEST_P(Endings, WritingToEtcIsReadOnly) {
   EXPECT_EQ(run({"-c", write}).out, "30\n");  // EROFS
 }
 
+// Its nodes are the host's own: their times would tell other runs something, and the host.
+TEST_P(Endings, ADeviceIsWrittenToButKeepsItsTimes) {
+  const std::string touch =
+      "import os\n"
+      "open('/tmp/own', 'w').close(); os.utime('/tmp/own')\n"  // the control
+      "for name in 'null', 'zero', 'full', 'random', 'urandom':\n"
+      "    try: os.utime('/dev/' + name)\n"
+      "    except OSError as e: print(name, e.errno)\n"
+      "print(os.write(os.open('/dev/null', os.O_WRONLY | os.O_TRUNC), b'x'))\n";
+  EXPECT_EQ(run({"-c", touch}).out,
+            "null 30\nzero 30\nfull 30\nrandom 30\nurandom 30\n1\n");  // EROFS
+}
+
 TEST_P(Endings, AHostileCallEndsTheRunAndIsNamed) {
   const std::string attack = "import ctypes; ctypes.CDLL(None).unshare(0x10000000); print('after')";
   const Finished finished = run({"-c", attack});

@@ -4,6 +4,7 @@
 // ancillary (descriptors in flight).
 #include <fcntl.h>
 #include <mqueue.h>
+#include <netinet/in.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/msg.h>
@@ -190,15 +191,30 @@ std::size_t store_ancillary(std::size_t wanted) {
   return stored;
 }
 
+// An IPv6 extension header stays in the kernel with its socket, whatever it says.
+std::size_t store_headers(std::size_t wanted) {
+  constexpr int kPacketOptions = 6;  // IPV6_2292PKTOPTIONS of <linux/in6.h>
+  std::size_t stored = 0;
+  alignas(cmsghdr) static char header[kPiece] = {};
+  reinterpret_cast<cmsghdr*>(header)->cmsg_len = sizeof header;
+  reinterpret_cast<cmsghdr*>(header)->cmsg_level = 77;  // of nobody, so it is kept unread
+  while (stored < wanted) {
+    const int fd = ::socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0 || ::setsockopt(fd, IPPROTO_IPV6, kPacketOptions, header, sizeof header) != 0) break;
+    stored += sizeof header;
+  }
+  return stored;
+}
+
 constexpr struct {
   const char* kind;
   Store store;
 } kStores[] = {
-    {"anonymous", store_anonymous}, {"tmp", store_tmp},     {"output", store_output},
-    {"work", store_work},           {"shm", store_shm},     {"memfd", store_memfd},
-    {"posix", store_posix},         {"sysv", store_sysv},   {"mqueue", store_mqueue},
-    {"messages", store_messages},   {"pipes", store_pipes}, {"sockets", store_sockets},
-    {"ancillary", store_ancillary},
+    {"anonymous", store_anonymous}, {"tmp", store_tmp},         {"output", store_output},
+    {"work", store_work},           {"shm", store_shm},         {"memfd", store_memfd},
+    {"posix", store_posix},         {"sysv", store_sysv},       {"mqueue", store_mqueue},
+    {"messages", store_messages},   {"pipes", store_pipes},     {"sockets", store_sockets},
+    {"ancillary", store_ancillary}, {"headers", store_headers},
 };
 
 }  // namespace

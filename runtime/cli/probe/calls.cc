@@ -5,8 +5,11 @@
 #include <linux/mount.h>
 #include <linux/netlink.h>
 #include <linux/reboot.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sched.h>
 #include <sys/fanotify.h>
+#include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/klog.h>
 #include <sys/mount.h>
@@ -44,6 +47,7 @@ namespace {
 constexpr long kNoSuchOperation = 9999;
 constexpr long kBadDescriptor = -1;
 constexpr long kBadPointer = 1;
+constexpr long kPacketOptions = 6;  // IPV6_2292PKTOPTIONS of <linux/in6.h>, which clashes with ours
 constexpr long kPriorityBestEffort = 2L << 13;  // ioprio_set(2): a class, at its highest level
 
 long at(const void* object) {
@@ -138,6 +142,14 @@ const Call kCalls[] = {
     {"socket_key", SYS_socket, {AF_KEY, SOCK_RAW, 2}, 0},
     {"socket_raw", SYS_socket, {AF_INET, SOCK_RAW, 1}, 0},
     {"socket_raw6", SYS_socket, {AF_INET6, SOCK_RAW, 58}, 0},
+    // options that keep something in the kernel; of no socket, so without effect
+    {"setsockopt_headers", SYS_setsockopt, {kBadDescriptor, IPPROTO_IPV6, kPacketOptions, 0, 0}, 1},
+    {"setsockopt_filter", SYS_setsockopt, {kBadDescriptor, SOL_SOCKET, SO_ATTACH_FILTER, 0, 0}, 2},
+    {"setsockopt_protocol", SYS_setsockopt, {kBadDescriptor, IPPROTO_TCP, TCP_ULP, 0, 0}, 2},
+    // what others do with files
+    {"inotify_init1", SYS_inotify_init1, {IN_CLOEXEC}},
+    {"inotify_add_watch", SYS_inotify_add_watch, {kBadDescriptor, at("/"), 1}},
+    {"fcntl_notify", SYS_fcntl, {kBadDescriptor, F_NOTIFY, DN_ACCESS}, 1},
     // limits and scheduling of others, of pid 1 above all
     {"setrlimit_core", SYS_setrlimit, {RLIMIT_CORE, at(&no_core)}, 0},
     {"prlimit_core", SYS_prlimit64, {0, RLIMIT_CORE, at(&no_core), 0}, 1},
