@@ -36,7 +36,7 @@ struct Sandbox::State {
   std::optional<spawn::RuntimeDirectory> directory;
   std::optional<spawn::IdPool> ids;
   std::unique_ptr<cgroup::Driver> cgroups;
-  std::optional<spawn::Record> spawner_record;  // names the spawner's leaf
+  std::optional<spawn::Record> spawner_record;  // names the spawner's leaf, where it has one
   std::optional<spawn::Spawner> spawner;
 
   ~State() {
@@ -49,7 +49,7 @@ struct Sandbox::State {
   [[nodiscard]] Result<void> prepare(const SandboxOptions& options);
   [[nodiscard]] Result<void> choose_cgroups(bool for_another);
   [[nodiscard]] Result<void> start_spawner(bool single_run);
-  // As the user who does the runs: his directory, and the record that names the spawner.
+  // As the user who does the runs: his directory, and the spawner's leaf with its record.
   [[nodiscard]] Result<void> settle();
   [[nodiscard]] RunEnvironment environment(const policy::Policy& of_run);
   [[nodiscard]] Result<Swept> sweep();
@@ -86,8 +86,8 @@ Result<void> Sandbox::State::start_spawner(bool single_run) {
 Result<void> Sandbox::State::settle() {
   SBX_ASSIGN(directory, spawn::RuntimeDirectory::open(config.runtime_dir));
   ids.emplace(*directory);
+  if (!cgroups || !cgroups->has_spawner_leaf()) return {};
   SBX_ASSIGN(spawner_record, spawn::Record::create(*directory, spawn::new_run_id()));
-  if (!cgroups) return {};
   return cgroups->adopt_spawner(spawner->pid(), directory->group_name(spawner_record->id()));
 }
 
