@@ -242,6 +242,8 @@ void SpawnerLoop::reap() {
       const UniqueFd& output = live.tree(Tree::kOutput);
       ended.output_empty = !output || is_empty(output.get()) ? 1 : 0;
       answer(live, ended, {});
+      // Nothing is left to be asked of us: our own end, too, goes beside the supervisor's work.
+      if (single_run_ && ended.output_empty != 0 && !live.tree(Tree::kWork)) ::_exit(0);
       live.mounts.reset();
     }
   }
