@@ -36,7 +36,7 @@ struct Sandbox::State {
   std::optional<spawn::RuntimeDirectory> directory;
   std::optional<spawn::IdPool> ids;
   std::unique_ptr<cgroup::Driver> cgroups;
-  std::optional<spawn::Record> spawner_record;  // names the spawner's leaf
+  std::optional<spawn::Record> spawner_record;  // names the spawner's leaf, where it has one
   std::optional<spawn::Spawner> spawner;
 
   ~State() {
@@ -45,11 +45,12 @@ struct Sandbox::State {
       cgroups->release_spawner(directory->group_name(spawner_record->id()));
   }
 
-  // Everything that comes before a process: facts, ceilings, image, cgroup driver.
+  // Everything that must come before a process: facts, ceilings, the cgroup driver.
   [[nodiscard]] Result<void> prepare(const SandboxOptions& options);
+  [[nodiscard]] Result<void> find_image(const SandboxOptions& options);
   [[nodiscard]] Result<void> choose_cgroups(bool for_another);
-  [[nodiscard]] Result<void> start_spawner(bool single_run);
-  // As the user who does the runs: his directory, and the record that names the spawner.
+  [[nodiscard]] Result<void> begin_spawner(bool single_run);
+  // As the user who does the runs: his directory, and the spawner's leaf with its record.
   [[nodiscard]] Result<void> settle();
   [[nodiscard]] RunEnvironment environment(const policy::Policy& of_run);
   [[nodiscard]] Result<Swept> sweep();
@@ -75,19 +76,19 @@ Result<void> Sandbox::State::choose_cgroups(bool for_another) {
   return {};
 }
 
-Result<void> Sandbox::State::start_spawner(bool single_run) {
+Result<void> Sandbox::State::begin_spawner(bool single_run) {
   spawn::SpawnerOptions options = spawner_options(host);
   options.single_run = single_run;
   options.refill_net_namespaces = !single_run;
-  SBX_ASSIGN(spawner, spawn::Spawner::start(options));
+  SBX_ASSIGN(spawner, spawn::Spawner::begin(options));
   return {};
 }
 
 Result<void> Sandbox::State::settle() {
   SBX_ASSIGN(directory, spawn::RuntimeDirectory::open(config.runtime_dir));
   ids.emplace(*directory);
+  if (!cgroups || !cgroups->has_spawner_leaf()) return {};
   SBX_ASSIGN(spawner_record, spawn::Record::create(*directory, spawn::new_run_id()));
-  if (!cgroups) return {};
   return cgroups->adopt_spawner(spawner->pid(), directory->group_name(spawner_record->id()));
 }
 
@@ -112,15 +113,21 @@ Result<void> Sandbox::State::prepare(const SandboxOptions& options) {
   host = plan::read_host_facts(config, policy.allow_missing);
   if (options.handover) plan::serve_as(host, options.handover->uid, options.handover->gid, config);
   SBX_TRY(policy::check_ceilings(policy.limits, config, host.memory, host.cpus));
-  SBX_ASSIGN(host.image, plan::find_image(options.rootfs, config));
   return choose_cgroups(options.handover.has_value());
+}
+
+Result<void> Sandbox::State::find_image(const SandboxOptions& options) {
+  SBX_ASSIGN(host.image, plan::find_image(options.rootfs, config));
+  return {};
 }
 
 Result<Sandbox> Sandbox::open(SandboxOptions options) {
   auto state = std::make_unique<State>();
   SBX_TRY(state->prepare(options));
   ignore_broken_pipes();
-  SBX_TRY(state->start_spawner(options.single_run));
+  SBX_TRY(state->begin_spawner(options.single_run));
+  SBX_TRY(state->find_image(options));  // beside the spawner's own set-up
+  SBX_TRY(state->spawner->map_ids());
   if (options.handover) SBX_TRY(options.handover->become());
   SBX_TRY(state->settle());
   return Sandbox(std::move(state));
@@ -129,6 +136,7 @@ Result<Sandbox> Sandbox::open(SandboxOptions options) {
 Result<std::string> Sandbox::explain(SandboxOptions options, const plan::Request& request) {
   State state;
   SBX_TRY(state.prepare(options));
+  SBX_TRY(state.find_image(options));
   SBX_ASSIGN(const plan::Plan plan, plan::make_plan(state.policy, request, state.host));
   return plan::plan_text(plan);
 }

@@ -91,6 +91,8 @@ class Driver {
   [[nodiscard]] virtual std::string detail() const = 0;
   // True when swap is limited or the host has none; else the layer is degraded.
   [[nodiscard]] virtual bool swap_controlled() const = 0;
+  // False for v1, which needs nothing of the spawner.
+  [[nodiscard]] virtual bool has_spawner_leaf() const = 0;
   // Puts process `pid` (the spawner) where CLONE_INTO_CGROUP into our groups is allowed: a leaf
   // named `record` + ".spawner". v1: nothing to do.
   [[nodiscard]] virtual Result<void> adopt_spawner(pid_t pid, std::string_view record) = 0;

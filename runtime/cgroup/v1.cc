@@ -58,7 +58,7 @@ Result<GroupDir> open_subtree(const GroupDir& top, const DriverOptions& options)
 class V1Driver final : public Driver {
  public:
   V1Driver(V1Subtrees subtrees, bool memsw)
-      : subtrees_(std::move(subtrees)), memsw_(memsw), no_swap_(host_has_no_swap()) {}
+      : subtrees_(std::move(subtrees)), memsw_(memsw), no_swap_(!memsw && host_has_no_swap()) {}
 
   [[nodiscard]] std::string name() const override { return "v1"; }
   [[nodiscard]] std::string detail() const override {
@@ -68,6 +68,7 @@ class V1Driver final : public Driver {
   [[nodiscard]] bool swap_controlled() const override { return memsw_ || no_swap_; }
 
   // Joining needs no common ancestor on v1.
+  [[nodiscard]] bool has_spawner_leaf() const override { return false; }
   [[nodiscard]] Result<void> adopt_spawner(pid_t, std::string_view) override { return {}; }
   void release_spawner(std::string_view) override {}
 

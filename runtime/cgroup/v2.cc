@@ -37,6 +37,7 @@ class V2Driver final : public Driver {
   }
   [[nodiscard]] bool swap_controlled() const override { return has_swap_limit() || no_swap_; }
 
+  [[nodiscard]] bool has_spawner_leaf() const override { return true; }
   [[nodiscard]] Result<void> adopt_spawner(pid_t pid, std::string_view record) override {
     return in_stage(adopt(pid, record));
   }

@@ -1,33 +1,25 @@
-// Rules to BPF, with libseccomp.
+// Rules to BPF. libseccomp knows the numbers of the calls; the program is our own: its trees take a
+// comparison for every call where ranges do, and loading a filter costs every run by the
+// instruction.
 #include <fmt/format.h>
 #include <linux/audit.h>
+#include <linux/seccomp.h>
 #include <seccomp.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include <cerrno>
-#include <memory>
+#include <cstddef>
+#include <map>
 
-#include "runtime/base/sys.h"
+#include "runtime/policy/seccomp_program.h"
 #include "runtime/policy/seccomp_rules.h"
 
 namespace sbx::policy {
 namespace {
 
-// The highest API level of libseccomp 2.5. Set, not probed: the kernel that compiles a policy need
-// not be the one that runs it, and one without notification would otherwise make libseccomp refuse
-// it.
-constexpr unsigned kApiLevel = 6;
 // The kernel's bound (BPF_MAXINSNS) on one filter.
 constexpr std::size_t kMaxInstructions = 4096;
-constexpr std::size_t kInstructionSize = 8;
 
 constexpr std::uint32_t kArchitectures[] = {AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64};
-
-struct ReleaseFilter {
-  void operator()(void* filter) const { ::seccomp_release(filter); }
-};
-using Filter = std::unique_ptr<void, ReleaseFilter>;
 
 Error compile_error(std::string operation, int negative_errno, std::string detail) {
   Error error;
@@ -43,74 +35,68 @@ int resolve(std::string_view name, std::uint32_t audit_arch) {
   return ::seccomp_syscall_resolve_name_arch(audit_arch, std::string(name).c_str());
 }
 
-Result<Filter> new_filter(std::uint32_t audit_arch) {
-  (void)::seccomp_api_set(kApiLevel);  // refused only when unknown; then seccomp_init says it
-  Filter filter(::seccomp_init(SCMP_ACT_NOTIFY));
-  if (filter == nullptr) return compile_error("seccomp_init", -ENOMEM, "notify");
-  if (::seccomp_arch_native() != audit_arch) {
-    int rc = ::seccomp_arch_remove(filter.get(), SCMP_ARCH_NATIVE);
-    if (rc == 0) rc = ::seccomp_arch_add(filter.get(), audit_arch);
-    if (rc != 0) return compile_error("seccomp_arch_add", rc, fmt::format("{:#x}", audit_arch));
-  }
-  // A foreign ABI is notified too: init sees the architecture and ends the run by name, while a
-  // SIGSYS could be faked by the program. x32 is a "bad architecture" as long as only x86-64 is
-  // added.
-  int rc = ::seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_NOTIFY);
-  // 2: a binary tree over the numbers instead of a list.
-  if (rc == 0) rc = ::seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_OPTIMIZE, 2);
-  if (rc != 0) return compile_error("seccomp_attr_set", rc, "");
-  return filter;
+using Target = BpfProgram::Target;
+
+constexpr Target kAllow = BpfProgram::ret(SECCOMP_RET_ALLOW);
+// Also a foreign ABI: init sees the architecture and ends the run by name, while a SIGSYS could be
+// faked by the program.
+constexpr Target kNotify = BpfProgram::ret(SECCOMP_RET_USER_NOTIF);
+
+// Both architectures are little-endian: the low half of an argument comes first.
+constexpr std::uint32_t low_half(std::uint32_t argument) {
+  return static_cast<std::uint32_t>(offsetof(seccomp_data, args) + argument * 8);
+}
+constexpr std::uint32_t high_half(std::uint32_t argument) {
+  return low_half(argument) + 4;
 }
 
-// Adds one allow rule for every combination of the values of `tests`, from `index` on.
-int add_case(void* filter, int number, const ArgumentCase& tests, std::size_t index,
-             std::vector<scmp_arg_cmp>& chosen) {
-  if (index == tests.size()) {
-    return ::seccomp_rule_add_exact_array(filter, SCMP_ACT_ALLOW, number,
-                                          static_cast<unsigned>(chosen.size()), chosen.data());
-  }
-  const ArgumentTest& test = tests[index];
+// On to `match` when (argument & mask) is one of the values, else to `other`. Each half by itself:
+// a mask of 32 bits never looks at the other, where a program could put what it likes.
+Target add_test(BpfProgram& program, const ArgumentTest& test, const Target& match,
+                const Target& other) {
+  std::map<std::uint32_t, std::map<std::uint32_t, Target>> by_high_half;
   for (const std::uint64_t value : test.values) {
-    // Never SCMP_CMP_NE or EQ: they compare 64 bits of what the kernel takes for an int.
-    chosen.push_back({test.argument, SCMP_CMP_MASKED_EQ, test.mask, value});
-    const int rc = add_case(filter, number, tests, index + 1, chosen);
-    chosen.pop_back();
-    // EEXIST: two cases overlap in one combination, which is already there.
-    if (rc != 0 && rc != -EEXIST) return rc;
+    by_high_half[static_cast<std::uint32_t>(value >> 32U)]
+                [static_cast<std::uint32_t>(value & 0xffffffffU)] = match;
   }
-  return 0;
+  const auto low_mask = static_cast<std::uint32_t>(test.mask & 0xffffffffU);
+  const auto high_mask = static_cast<std::uint32_t>(test.mask >> 32U);
+  std::map<std::uint32_t, Target> high_values;
+  for (const auto& [high, low_values] : by_high_half) {
+    const Target chosen = program.choose_value(low_values, other);
+    high_values[high] = program.load(low_half(test.argument), program.mask(low_mask, chosen));
+  }
+  if (high_mask == 0) return high_values.at(0);
+  const Target chosen = program.choose_value(high_values, other);
+  return program.load(high_half(test.argument), program.mask(high_mask, chosen));
 }
 
-int add_call(void* filter, int number, const CallRule& rule) {
+// Allowed when all tests of one case hold, else notified.
+Target add_cases(BpfProgram& program, const std::vector<ArgumentCase>& cases) {
+  Target next = kNotify;
+  for (auto tests = cases.rbegin(); tests != cases.rend(); ++tests) {
+    Target entry = kAllow;
+    for (auto test = tests->rbegin(); test != tests->rend(); ++test) {
+      entry = add_test(program, *test, entry, next);
+    }
+    next = entry;
+  }
+  return next;
+}
+
+Target add_call(BpfProgram& program, const CallRule& rule) {
   switch (rule.tier) {
     case Tier::kAllow:
-      return ::seccomp_rule_add_exact(filter, SCMP_ACT_ALLOW, number, 0);
+      return kAllow;
     case Tier::kQuiet:
-      return ::seccomp_rule_add_exact(filter, SCMP_ACT_ERRNO(rule.answer), number, 0);
+      return BpfProgram::ret(SECCOMP_RET_ERRNO | rule.answer);
     case Tier::kFiltered:
-      for (const ArgumentCase& tests : rule.cases) {
-        std::vector<scmp_arg_cmp> chosen;
-        if (const int rc = add_case(filter, number, tests, 0, chosen); rc != 0) return rc;
-      }
-      return 0;
+      return add_cases(program, rule.cases);
     case Tier::kDeny:
     case Tier::kHostile:
-      return 0;  // the default action: notify
+      break;
   }
-  return -EINVAL;
-}
-
-Result<std::vector<std::uint8_t>> export_bpf(void* filter) {
-  // libseccomp 2.5 exports to a descriptor only.
-  const UniqueFd file(::memfd_create("sbx-seccomp", MFD_CLOEXEC));
-  if (!file) return sys_error("memfd_create");
-  if (const int rc = ::seccomp_export_bpf(filter, file.get()); rc != 0) {
-    return compile_error("seccomp_export_bpf", rc, "");
-  }
-  if (::lseek(file.get(), 0, SEEK_SET) != 0) return sys_error("lseek");
-  SBX_ASSIGN(const std::string bytes,
-             sys::read_all(file.get(), kMaxInstructions * kInstructionSize));
-  return std::vector<std::uint8_t>(bytes.begin(), bytes.end());
+  return kNotify;
 }
 
 // FNV-1a, 64 bits: names a version, protects nothing.
@@ -149,20 +135,27 @@ bool exists_anywhere(std::string_view name) {
 }
 
 Result<SeccompPolicy> compile_rules(const RuleSet& rules, std::uint32_t audit_arch) {
-  SBX_ASSIGN(const Filter filter, new_filter(audit_arch));
   SeccompPolicy policy;
   policy.audit_arch = audit_arch;
   policy.actions.fill(ENOSYS);
+  BpfProgram program;
+  std::map<std::uint32_t, Target> calls;
   for (const auto& [name, rule] : rules.calls) {
     const auto number = syscall_number(name, audit_arch);
     if (!number) continue;
     if (*number >= kSyscallTableSize) return compile_error("compile_rules", -ERANGE, name);
     policy.actions[*number] = rule.answer;
-    // Rules are added by the build machine's own number, which libseccomp translates.
-    const int rc = add_call(filter.get(), resolve(name, ::seccomp_arch_native()), rule);
-    if (rc != 0) return compile_error("seccomp_rule_add", rc, name);
+    calls[*number] = add_call(program, rule);
   }
-  SBX_ASSIGN(policy.bpf, export_bpf(filter.get()));
+  // Every number without a rule is notified, and with them those of x32, which has its bit set.
+  const Target by_number =
+      program.load(offsetof(seccomp_data, nr), program.choose_value(calls, kNotify));
+  program.load(offsetof(seccomp_data, arch),
+               program.choose_value({{audit_arch, by_number}}, kNotify));
+  policy.bpf = program.bytes();
+  if (policy.bpf.size() > kMaxInstructions * sizeof(sock_filter)) {
+    return compile_error("compile_rules", -E2BIG, "the filter");
+  }
   policy.digest = digest_of(policy);
   return policy;
 }

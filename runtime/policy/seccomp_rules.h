@@ -2,8 +2,7 @@
 //
 // Read from policy/seccomp/*.toml (whose format policy/README.md explains); a profile's [seccomp]
 // table is laid over it. One call has one rule, in one tier: a name that is listed twice is an
-// error, which also keeps conditional and unconditional rules for one call apart (libseccomp 2.5
-// drops the conditional ones without a word).
+// error, which also keeps conditional and unconditional rules for one call apart.
 #pragma once
 
 #include <cstdint>
@@ -62,8 +61,8 @@ using SeccompSource = std::pair<std::string_view, std::string_view>;
                                                              const TomlValue& seccomp,
                                                              std::string_view origin);
 
-// Compiles with libseccomp for AUDIT_ARCH_X86_64 or AUDIT_ARCH_AARCH64. Calls that this
-// architecture does not have are left out.
+// For AUDIT_ARCH_X86_64 or AUDIT_ARCH_AARCH64. Calls that this architecture does not have are left
+// out.
 [[nodiscard]] Result<SeccompPolicy> compile_rules(const RuleSet& rules, std::uint32_t audit_arch);
 
 // The number of a call there, or nullopt. `exists_anywhere` tells a name of another architecture

@@ -19,8 +19,8 @@ struct TmpfsText {
   char size[24] = {}, inodes[24] = {}, mode[8] = {}, uid[16] = {};
 };
 
-// Supervisor → spawner, on the main socket. Descriptors in order: control socket, the init leaf
-// when `has_init_leaf`, then one for every bit of `slots` from the lowest.
+// Supervisor → spawner, on the main socket. Descriptors in order: control socket, sbx-init, the
+// init leaf when `has_init_leaf`, then one for every bit of `slots` from the lowest.
 struct LaunchPacket {
   std::uint64_t without_namespaces = 0;
   std::uint32_t slots = 0;  // bit n: a descriptor for slot n follows

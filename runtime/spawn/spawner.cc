@@ -13,12 +13,12 @@
 #include "runtime/base/deadline.h"
 #include "runtime/base/sys.h"
 #include "runtime/spawn/id_maps.h"
+#include "runtime/spawn/init_image.h"
 #include "runtime/spawn/spawner_process.h"
 
 namespace sbx::spawn {
 namespace {
 
-constexpr const char* kMemfdFix = "set sysctl vm.memfd_noexec to 0 or 1";
 constexpr const char* kUserNamespaceFix =
     "allow user namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1, "
     "kernel.apparmor_restrict_unprivileged_userns=0 ('sbx-run doctor' tells which)";
@@ -65,17 +65,7 @@ Result<void> await_step(int socket, const char* operation) {
   if (!packet || !*packet || (*packet)->size != sizeof error) return spawner_gone(operation);
   std::memcpy(&error, buffer, sizeof error);
   if (error == 0) return {};
-  if (error == EACCES) {
-    return host_lacks(operation, error, "cannot make an executable memfd", kMemfdFix);
-  }
   return host_lacks(operation, error, "cannot enter a user namespace", kUserNamespaceFix);
-}
-
-Result<void> set_up(pid_t pid, int socket, const SpawnerOptions& options) {
-  SBX_TRY(await_step(socket, "unshare(CLONE_NEWUSER)"));
-  SBX_TRY(write_outer_maps(pid, options));
-  const std::uint8_t go = 1;
-  return sys::send_packet(socket, {&go, 1}, {});
 }
 
 template <std::size_t N>
@@ -93,6 +83,12 @@ bool copy_options(TmpfsText& to, const plan::PassedTmpfs& from) {
 }  // namespace
 
 Result<Spawner> Spawner::start(const SpawnerOptions& options) {
+  SBX_ASSIGN(Spawner spawner, begin(options));
+  SBX_TRY(spawner.map_ids());
+  return spawner;
+}
+
+Result<Spawner> Spawner::begin(const SpawnerOptions& options) {
   SBX_ASSIGN(auto sockets, sys::seqpacket_pair());
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
@@ -101,29 +97,29 @@ Result<Spawner> Spawner::start(const SpawnerOptions& options) {
     sockets.first.reset();
     run_spawner(std::move(sockets.second), options, parent);
   }
-  sockets.second.reset();
-  if (auto ready = set_up(pid, sockets.first.get(), options); !ready) {
-    sockets.first.reset();  // end of file ends the spawner, wherever it stands
-    reap(pid);
-    return unexpected(std::move(ready).error());
-  }
-  return Spawner(pid, std::move(sockets.first));
+  return Spawner(pid, std::move(sockets.first), options);
+}
+
+Result<void> Spawner::map_ids() {
+  SBX_TRY(await_step(socket_.get(), "unshare(CLONE_NEWUSER)"));
+  SBX_TRY(write_outer_maps(pid_, options_));
+  const std::uint8_t go = 1;
+  return sys::send_packet(socket_.get(), {&go, 1}, {});
 }
 
 Spawner::~Spawner() {
   if (!socket_) return;  // moved from
-  socket_.reset();
+  socket_.reset();       // end of file ends the spawner, wherever it stands
   reap(pid_);
 }
 
 Result<UniqueFd> Spawner::launch(const LaunchRequest& request) {
-  if (!confirmed_) {
-    SBX_TRY(await_step(socket_.get(), "spawner set-up"));
-    confirmed_ = true;
+  if (!init_) {
+    SBX_ASSIGN(init_, sys::sealed_memfd("sbx-init", init_image(), true));
   }
   SBX_ASSIGN(auto control, sys::seqpacket_pair());
   LaunchPacket packet;
-  std::vector<int> fds{control.second.get()};
+  std::vector<int> fds{control.second.get(), init_.get()};
   if (request.init_leaf >= 0) {
     packet.has_init_leaf = 1;
     fds.push_back(request.init_leaf);
@@ -153,6 +149,12 @@ Result<UniqueFd> Spawner::launch(const LaunchRequest& request) {
   }
   auto sent = sys::send_packet(
       socket_.get(), {reinterpret_cast<const std::uint8_t*>(&packet), sizeof packet}, fds);
+  // Only now: the spawner, which may be at it still, finds the request when it is done. One that
+  // has failed and is gone has left behind why.
+  if (!confirmed_) {
+    SBX_TRY(await_step(socket_.get(), "spawner set-up"));
+    confirmed_ = true;
+  }
   if (!sent) {
     const int error = sent.error().sys_errno;
     if (error == EPIPE || error == ECONNRESET) return spawner_gone("sendmsg");

@@ -60,9 +60,14 @@ struct LaunchRequest {
 
 class Spawner {
  public:
-  // Forks, and returns while the spawner still sets itself up: what fails there is told by the
-  // first launch(). kHost when user namespaces are not to be had, with the fix.
+  // begin() and map_ids(), for a caller who has nothing to do in between.
   [[nodiscard]] static Result<Spawner> start(const SpawnerOptions& options);
+  // Forks and returns: from here on the spawner works beside the caller.
+  [[nodiscard]] static Result<Spawner> begin(const SpawnerOptions& options);
+  // Gives the spawner its ids; once, before launch(), and with the caller's ids as they were in
+  // begin(). Returns while the spawner still sets itself up: what fails there is told by the first
+  // launch(). kHost when user namespaces are not to be had, with the fix.
+  [[nodiscard]] Result<void> map_ids();
   Spawner(Spawner&&) noexcept = default;
   Spawner& operator=(Spawner&&) noexcept = default;
   // Blocks until the spawner has ended: milliseconds, or seconds for one that has to be killed.
@@ -74,9 +79,12 @@ class Spawner {
   [[nodiscard]] Result<UniqueFd> launch(const LaunchRequest& request);
 
  private:
-  Spawner(pid_t pid, UniqueFd socket) : pid_(pid), socket_(std::move(socket)) {}
+  Spawner(pid_t pid, UniqueFd socket, const SpawnerOptions& options)
+      : pid_(pid), socket_(std::move(socket)), options_(options) {}
   pid_t pid_ = -1;
   UniqueFd socket_;
+  SpawnerOptions options_;
+  UniqueFd init_;           // sealed memfd
   bool confirmed_ = false;  // the spawner has reported that its set-up succeeded
 };
 

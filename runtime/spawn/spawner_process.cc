@@ -21,7 +21,6 @@
 #include "runtime/base/sys.h"
 #include "runtime/child/kernel.h"
 #include "runtime/spawn/id_maps.h"
-#include "runtime/spawn/init_image.h"
 #include "runtime/spawn/launch.h"
 #include "runtime/spawn/net_namespace.h"
 #include "runtime/spawn/protocol.h"
@@ -51,10 +50,13 @@ bool become_outer_root(const SpawnerOptions& options) {
   return ::setresgid(0, 0, 0) == 0 && ::setresuid(0, 0, 0) == 0;
 }
 
-// The two namespaces that everything later is done in. Mounts of ours must reach nobody else.
-void enter_namespaces(int socket, const SpawnerOptions& options) {
+// The two namespaces that everything later is done in. Mounts of ours must
+// reach nobody else. What takes longest, a net namespace, needs no ids: it is
+// made while the supervisor gets to giving them.
+void enter_namespaces(int socket, const SpawnerOptions& options, NetNamespaces& net) {
   if (::unshare(CLONE_NEWUSER) != 0) give_up(socket, errno);
   report_step(socket);
+  (void)net.refill();  // a run that needs one will say why there is none
   std::uint8_t go = 0;
   const auto packet = sys::receive_packet(socket, {&go, 1});
   if (!packet || !*packet || (*packet)->size != 1) ::_exit(1);  // the supervisor is gone
@@ -70,7 +72,9 @@ void enter_namespaces(int socket, const SpawnerOptions& options) {
 // One live run, as the spawner knows it.
 struct LiveRun {
   UniqueFd control;
-  UniqueFd trees[kTreeCount];  // /output and /work, until their walker has been forked
+  UniqueFd trees[kTreeCount];  // /output and /work, until their walker has been
+                               // forked
+  UniqueFd mounts;             // init's mount namespace, until init's end has been told
   pid_t pid = -1;              // init; -1 once reaped
   pid_t walkers[kTreeCount] = {-1, -1};
 
@@ -82,13 +86,13 @@ struct LiveRun {
 
 class SpawnerLoop {
  public:
-  SpawnerLoop(UniqueFd socket, UniqueFd signals, UniqueFd init, const SpawnerOptions& options)
+  SpawnerLoop(UniqueFd socket, UniqueFd signals, NetNamespaces namespaces,
+              const SpawnerOptions& options)
       : socket_(std::move(socket)),
         signals_(std::move(signals)),
-        init_(std::move(init)),
         collect_(options.collect),
         single_run_(options.single_run),
-        namespaces_(options.ready_net_namespaces, options.refill_net_namespaces) {}
+        namespaces_(std::move(namespaces)) {}
 
   [[noreturn]] void run() {
     for (bool refilling = true;;) {
@@ -118,7 +122,6 @@ class SpawnerLoop {
 
   UniqueFd socket_;
   UniqueFd signals_;
-  UniqueFd init_;
   CollectHandler collect_;
   bool single_run_;
   bool launched_ = false;
@@ -149,9 +152,17 @@ Result<UniqueFd> make_tree(Tree tree, const TmpfsText& options) {
   return sys_error(tree == Tree::kOutput ? "fsmount(/output)" : "fsmount(/work)");
 }
 
+// Held until init's end has been told: its mounts are taken down then, beside
+// what the supervisor goes on to do. Only time is gained, so it does without
+// where init is dead already.
+UniqueFd hold_mounts(pid_t init) {
+  const std::string path = "/proc/" + std::to_string(init) + "/ns/mnt";
+  return UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
 Result<LiveRun> SpawnerLoop::launch(const LaunchPacket& packet, std::vector<UniqueFd>& fds) {
   LiveRun live;
-  std::size_t next = 1;
+  std::size_t next = 2;
   UniqueFd init_leaf;
   if (packet.has_init_leaf != 0 && next < fds.size()) init_leaf = std::move(fds[next++]);
   InitDescriptors descriptors;
@@ -169,13 +180,14 @@ Result<LiveRun> SpawnerLoop::launch(const LaunchPacket& packet, std::vector<Uniq
     descriptors.slots[tree_slot(tree)] = live.tree(tree).get();
   }
   SBX_ASSIGN(Cloned cloned,
-             clone_init(init_.get(), descriptors, init_leaf.get(), packet.without_namespaces));
+             clone_init(fds[1].get(), descriptors, init_leaf.get(), packet.without_namespaces));
   live.pid = cloned.pid;
   live.control = std::move(fds[0]);
   AnswerPacket launched;
   launched.kind = AnswerKind::kLaunched;
   launched.pid = cloned.pid;
   answer(live, launched, {cloned.pidfd.get()});
+  live.mounts = hold_mounts(cloned.pid);
   return live;
 }
 
@@ -184,11 +196,11 @@ void SpawnerLoop::take_launch() {
   auto received =
       sys::receive_packet(socket_.get(), {reinterpret_cast<std::uint8_t*>(&packet), sizeof packet});
   if (received && *received && (*received)->size == 0) ::_exit(0);  // the supervisor closed
-  // A packet that could not be taken whole (no descriptor left): its control socket closes with it,
-  // which fails that run; the others go on.
+  // A packet that could not be taken whole (no descriptor left): its control
+  // socket closes with it, which fails that run; the others go on.
   if (!received || !*received) return;
   std::vector<UniqueFd>& fds = (*received)->fds;
-  if ((*received)->size != sizeof packet || fds.empty()) return;
+  if ((*received)->size != sizeof packet || fds.size() < 2) return;
   launched_ = true;
   auto launched = launch(packet, fds);
   if (launched) {
@@ -230,11 +242,15 @@ void SpawnerLoop::reap() {
       const UniqueFd& output = live.tree(Tree::kOutput);
       ended.output_empty = !output || is_empty(output.get()) ? 1 : 0;
       answer(live, ended, {});
+      // Nothing is left to be asked of us: our own end, too, goes beside the supervisor's work.
+      if (single_run_ && ended.output_empty != 0 && !live.tree(Tree::kWork)) ::_exit(0);
+      live.mounts.reset();
     }
   }
 }
 
-// A process of its own: what it reads was named by the payload, and other runs do not wait for it.
+// A process of its own: what it reads was named by the payload, and other runs
+// do not wait for it.
 void SpawnerLoop::fork_walker(LiveRun& live, const CollectRequest& request, int stream) {
   const int tree = live.tree(request.tree).get();
   const pid_t pid = ::fork();
@@ -251,7 +267,8 @@ void SpawnerLoop::fork_walker(LiveRun& live, const CollectRequest& request, int 
   live.tree(request.tree).reset();
 }
 
-// Anything but a request that can be served, and the peer's end of file, ends our part.
+// Anything but a request that can be served, and the peer's end of file, ends
+// our part.
 void SpawnerLoop::take_control(LiveRun& live) {
   CollectRequest request;
   const auto received = sys::receive_packet(
@@ -270,12 +287,14 @@ void SpawnerLoop::serve_controls(const std::vector<pollfd>& fds) {
   std::size_t index = 2;
   for (auto live = runs_.begin(); live != runs_.end(); ++index) {
     if (live->control && index < fds.size() && fds[index].revents != 0) take_control(*live);
-    // Init goes by its lifeline, which the supervisor that closed the control socket holds.
+    // Init goes by its lifeline, which the supervisor that closed the control
+    // socket holds.
     live = live->over() ? runs_.erase(live) : std::next(live);
   }
 }
 
-// What the supervisor ignores or blocks must not reach a payload, which inherits both over exec.
+// What the supervisor ignores or blocks must not reach a payload, which
+// inherits both over exec.
 UniqueFd reset_signals() {
   for (int signal = 1; signal < NSIG; ++signal) (void)::signal(signal, SIG_DFL);  // KILL, STOP: no
   sigset_t all;
@@ -290,8 +309,9 @@ UniqueFd reset_signals() {
 constexpr int kSocketFd = plan::kSlotCount;
 constexpr int kSignalsFd = plan::kSlotCount + 1;
 
-// Descriptors as they shall be: /dev/null on every slot's number (so that nothing we receive lies
-// in the way of a slot), our two behind them, and none of the supervisor's or its caller's.
+// Descriptors as they shall be: /dev/null on every slot's number (so that
+// nothing we receive lies in the way of a slot), our two behind them, and none
+// of the supervisor's or its caller's.
 bool arrange_descriptors(UniqueFd socket, UniqueFd signals) {
   auto high_socket = sys::duplicate_above(socket.get(), 2 * plan::kSlotCount);
   auto high_signals = sys::duplicate_above(signals.get(), 2 * plan::kSlotCount);
@@ -319,19 +339,18 @@ bool arrange_descriptors(UniqueFd socket, UniqueFd signals) {
 
 void run_spawner(UniqueFd socket, const SpawnerOptions& options, pid_t parent) {
   die_with_supervisor(parent);
-  (void)::umask(022);  // what init makes must be readable whatever the caller's mask is
-  (void)::setsid();    // the terminal's signals go to the supervisor alone, which decides
+  (void)::umask(022);     // what init makes must be readable whatever the caller's mask is
+  (void)::setpgid(0, 0);  // the terminal's signals go to the supervisor alone, which decides
   (void)::prctl(PR_SET_NAME, "sbx-spawner");
   UniqueFd signals = reset_signals();
   const int early = socket.get();
   if (!signals) give_up(early, errno);
   if (!arrange_descriptors(std::move(socket), std::move(signals))) ::_exit(1);
-  enter_namespaces(kSocketFd, options);
-  auto init = sys::sealed_memfd("sbx-init", init_image(), true);
-  if (!init) give_up(kSocketFd, init.error().sys_errno);
+  NetNamespaces namespaces(options.ready_net_namespaces, options.refill_net_namespaces);
+  enter_namespaces(kSocketFd, options, namespaces);
   (void)::prctl(PR_SET_DUMPABLE, 0);
   report_step(kSocketFd);
-  SpawnerLoop(UniqueFd(kSocketFd), UniqueFd(kSignalsFd), *std::move(init), options).run();
+  SpawnerLoop(UniqueFd(kSocketFd), UniqueFd(kSignalsFd), std::move(namespaces), options).run();
 }
 
 }  // namespace sbx::spawn

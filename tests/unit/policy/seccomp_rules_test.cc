@@ -53,7 +53,7 @@ TEST(SeccompRules, ReadArgumentTests) {
   EXPECT_EQ(clone.cases[1][1].mask, ~std::uint64_t{0});
 }
 
-// libseccomp 2.5 would drop the conditional rules of such a call without a word.
+// "Allow ioctl, but not TIOCSTI" must not come out as "allow ioctl".
 TEST(SeccompRules, ACallIsNeverBothConditionalAndUnconditional) {
   const auto rules =
       parse_rules({{"a", "tier = \"allow\"\n[group.io]\nwhy = \"x\"\ncalls = [\"ioctl\"]\n"},

@@ -182,6 +182,16 @@ TEST_F(Launches, OfASpawnerThatIsStoppedDoNotHoldUpItsEnd) {
   EXPECT_EQ(::kill(pid, 0), -1);
 }
 
+TEST(Spawner, ThatIsDroppedBeforeItHasItsIdsEnds) {
+  pid_t pid = -1;
+  {
+    const auto spawner = Spawner::begin(options_for_this_host());
+    ASSERT_TRUE(spawner) << to_string(spawner.error());
+    pid = spawner->pid();
+  }
+  EXPECT_EQ(::kill(pid, 0), -1) << "the destructor waits";
+}
+
 // Runs `act` in a child that then dies; returns what it wrote into the pipe.
 std::string in_child(void (*act)(int pipe)) {
   auto ends = sys::pipe();
