@@ -6,11 +6,14 @@
 #include <sys/file.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <climits>
 #include <cstdlib>
 #include <cstring>
 
@@ -49,7 +52,12 @@ Error in_use(const std::string& path) {
 Result<UniqueFd> take_lock(const std::string& path) {
   const std::string name = path + ".lock";
   for (;;) {
-    SBX_ASSIGN(UniqueFd lock, sys::open(name, O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
+    auto opened = sys::open(name, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK, 0600);
+    if (!opened) {
+      return host_lacks("open", opened.error().sys_errno, name,
+                        "remove it, or choose another path with --socket");
+    }
+    UniqueFd lock = *std::move(opened);
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
       if (errno == EWOULDBLOCK) return in_use(path);
       return sys_error("flock", name);
@@ -171,6 +179,14 @@ std::optional<long> environment_number(const char* name) {
   return value;
 }
 
+// How many systemd passed to this very process.
+int passed_descriptors() {
+  const auto pid = environment_number("LISTEN_PID");
+  const auto count = environment_number("LISTEN_FDS");
+  if (!pid || !count || *pid != ::getpid() || *count < 0) return 0;
+  return static_cast<int>(std::min(*count, long{INT_MAX - kFirstSystemdFd}));
+}
+
 }  // namespace
 
 Result<Listener> Listener::unix_socket(const UnixSocketOptions& options) {
@@ -244,15 +260,19 @@ Listener::~Listener() {
   (void)::unlink((path_ + ".lock").c_str());
 }
 
+Result<void> close_inherited_descriptors() {
+  const auto first = static_cast<unsigned>(kFirstSystemdFd + passed_descriptors());
+  if (::syscall(SYS_close_range, first, ~0U, 0U) != 0) return sys_error("close_range");
+  return {};
+}
+
 Result<std::vector<UniqueFd>> systemd_descriptors() {
-  const auto pid = environment_number("LISTEN_PID");
-  const auto count = environment_number("LISTEN_FDS");
+  const int count = passed_descriptors();
   for (const char* name : {"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES"}) {
     if (::unsetenv(name) != 0) return sys_error("unsetenv", name);
   }
   std::vector<UniqueFd> passed;
-  if (!pid || !count || *pid != ::getpid()) return passed;
-  for (int fd = kFirstSystemdFd; fd < kFirstSystemdFd + *count; ++fd) {
+  for (int fd = kFirstSystemdFd; fd < kFirstSystemdFd + count; ++fd) {
     if (::fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
       return sys_error("fcntl(F_SETFD)", "descriptor " + std::to_string(fd) + " of LISTEN_FDS");
     }

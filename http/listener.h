@@ -61,6 +61,11 @@ class Listener {
   std::string name_;
 };
 
+// Closes what this process inherited beyond the standard streams, but for what systemd passed: for
+// the first line of a daemon's main(). Whoever started it (as root perhaps) may have had files open
+// that the daemon must not have.
+[[nodiscard]] Result<void> close_inherited_descriptors();
+
 // The descriptors that systemd passed to this process (sd_listen_fds(3): LISTEN_PID, LISTEN_FDS),
 // CLOEXEC. None when LISTEN_PID is not this process. Once: the variables are removed.
 [[nodiscard]] Result<std::vector<UniqueFd>> systemd_descriptors();

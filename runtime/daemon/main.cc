@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "http/listener.h"
 #include "runtime/base/log.h"
 #include "runtime/base/service.h"
 #include "runtime/daemon/arguments.h"
@@ -82,6 +83,9 @@ bool open_standard_descriptors() {
 
 int main(int argc, char** argv) {
   if (!sbx::daemon::open_standard_descriptors()) return sbx::daemon::kFailed;
+  if (const auto closed = sbx::http::close_inherited_descriptors(); !closed) {
+    return sbx::daemon::refuse(closed.error());
+  }
   (void)::mallopt(M_MMAP_THRESHOLD, sbx::daemon::kMappedBytes);  // without it, only more memory
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const auto arguments = sbx::daemon::parse_arguments(words);

@@ -221,5 +221,33 @@ TEST(SystemdDescriptors, AreTakenOnceAndOnlyWhenMeantForUs) {
   EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
+TEST(InheritedDescriptors, AreClosedButForTheStandardStreamsAndSystemds) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto is_open = [](int fd) { return ::fcntl(fd, F_GETFD) >= 0; };
+    for (const int fd : {3, 4, 5, 251}) {
+      if (::dup2(0, fd) != fd) ::_exit(10);
+    }
+    ::setenv("LISTEN_FDS", "2", 1);
+    ::setenv("LISTEN_PID", std::to_string(::getpid()).c_str(), 1);
+    if (!close_inherited_descriptors()) ::_exit(11);
+    if (!is_open(0) || !is_open(3) || !is_open(4) || is_open(5) || is_open(251)) ::_exit(12);
+    ::setenv("LISTEN_PID", "1", 1);
+    if (!close_inherited_descriptors()) ::_exit(13);
+    ::_exit(is_open(2) && !is_open(3) && !is_open(4) ? 0 : 14);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
+TEST_F(UnixListener, ALockThatIsALinkIsRefusedWithTheFix) {
+  ASSERT_EQ(::symlink("elsewhere", (path_ + ".lock").c_str()), 0);
+  const auto refused = listen();
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code, ErrorCode::kHost);
+  EXPECT_NE(refused.error().fix, "");
+}
+
 }  // namespace
 }  // namespace sbx::http
