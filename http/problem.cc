@@ -14,6 +14,7 @@ Response to_response(const Problem& problem) {
   if (!problem.field.empty()) document["field"] = problem.field;
   if (!problem.allowed.empty()) document["allowed"] = problem.allowed;
   if (!problem.fix.empty()) document["fix"] = problem.fix;
+  if (problem.retry_after) document["retry_after"] = problem.retry_after->count();
   for (const auto& [name, value] : problem.more) document[name] = value;
 
   Response response{problem.status, {}, "application/problem+json", {}};

@@ -35,6 +35,7 @@ TEST(Problem, SaysWhenToComeBackAndWhatIsAllowedInHeadersToo) {
   const Response later =
       to_response({.status = 429, .code = "busy", .retry_after = std::chrono::seconds(7)});
   EXPECT_EQ(later.headers.find("Retry-After"), "7");
+  EXPECT_EQ(json::parse(later.body)["retry_after"], 7);
   const Response method =
       to_response({.status = 405, .code = "method_not_allowed", .allowed = {"GET", "HEAD"}});
   EXPECT_EQ(method.headers.find("Allow"), "GET, HEAD");
