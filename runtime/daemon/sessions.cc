@@ -67,6 +67,8 @@ Result<void> Sessions::adopt(StoredSession stored) {
     stored.record.payload_id = id.index;
     SBX_TRY(store_->rewrite(stored.directory.get(), stored.record));
   }
+  stored.record.work = std::min(stored.record.work, bounds_.work);
+  stored.record.work_inodes = std::min(stored.record.work_inodes, bounds_.work_inodes);
   const std::string name = stored.record.id;
   sessions_.emplace(name, std::make_shared<Session>(loop_, now_, std::move(stored), std::move(id)));
   return {};

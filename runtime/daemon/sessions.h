@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
@@ -31,6 +32,9 @@ inline constexpr std::size_t kMaxTombstonesPerOwner = 256;
 struct SessionBounds {
   std::uint32_t max = 1000;
   std::uint32_t max_per_peer = 100;
+  // The ceilings of today: those that were made under higher ones are bound too.
+  std::uint64_t work = std::numeric_limits<std::uint64_t>::max();
+  std::uint64_t work_inodes = std::numeric_limits<std::uint64_t>::max();
 };
 
 // What a client asked for, within the ceilings.

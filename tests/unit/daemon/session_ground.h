@@ -44,6 +44,12 @@ class SessionGround {
     ASSERT_TRUE(loaded) << to_string(loaded.error());
   }
 
+  // As after a restart with another configuration.
+  void start(daemon::SessionBounds bounds) {
+    bounds_ = bounds;
+    start();
+  }
+
   // Runs a coroutine, and what it has left to be done, to the end.
   void run(async::Task<void> task) {
     async::test::run_on(loop, settle(std::move(task), *sessions_));

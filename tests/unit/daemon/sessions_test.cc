@@ -113,6 +113,20 @@ TEST(Registry, FindsItsSessionsAfterAKill) {
   EXPECT_EQ(std::get<SessionPtr>(found)->last_used(), ground.now) << "the use was noted";
 }
 
+TEST(Registry, BindsASessionToCeilingsThatWereLoweredSince) {
+  SessionGround ground;
+  const SessionRecord made = ground.create(1000)->record();
+  ground.start({.work = made.work / 2, .work_inodes = made.work_inodes - 1});
+  const auto found = ground.sessions().find(SessionGround::peer(1000), made.id);
+  ASSERT_TRUE(std::holds_alternative<SessionPtr>(found));
+  EXPECT_EQ(std::get<SessionPtr>(found)->record().work, made.work / 2);
+  EXPECT_EQ(std::get<SessionPtr>(found)->record().work_inodes, made.work_inodes - 1);
+  ground.start(SessionBounds{});
+  const auto again = ground.sessions().find(SessionGround::peer(1000), made.id);
+  ASSERT_TRUE(std::holds_alternative<SessionPtr>(again));
+  EXPECT_EQ(std::get<SessionPtr>(again)->record(), made) << "its own quota, when they are raised";
+}
+
 TEST(Registry, KeepsThePayloadsIdAndTakesAnotherWhereItIsTaken) {
   SessionGround ground;
   const std::uint32_t index = ground.create(1)->record().payload_id;
