@@ -27,7 +27,12 @@ std::string now_text() {
 
 // Only this daemon writes it: no link, nobody else's file.
 Result<UniqueFd> open_own(const std::string& path, int flags) {
-  SBX_ASSIGN(UniqueFd fd, sys::open(path, flags | O_CREAT | O_NOFOLLOW | O_NOCTTY, 0600));
+  auto opened = sys::open(path, flags | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
+  if (!opened) {
+    return host_lacks("open", opened.error().sys_errno, path,
+                      "move it away, or give another --state-dir");
+  }
+  UniqueFd fd = *std::move(opened);
   struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return sys_error("fstat", path);
   if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid()) {

@@ -51,6 +51,19 @@ Result<void> make_with_parents(const std::string& path, mode_t mode) {
   }
 }
 
+// SECURITY: who may rename what is in it decides what the daemon finds there.
+Result<void> check_top(const std::string& path, const std::optional<ServiceUser>& user) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) != 0) return sys_error("stat", path);
+  const bool trusted =
+      info.st_uid == 0 || info.st_uid == ::geteuid() || (user && info.st_uid == user->uid);
+  const bool shared = (info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0;
+  if (trusted && !shared) return {};
+  return host_lacks("open", 0,
+                    path + (trusted ? " may be changed by everybody" : " belongs to somebody else"),
+                    "chown it to root and chmod o-w, or name another place");
+}
+
 // SECURITY: opened without following a link, so that what is given away is what was looked at.
 Result<void> make_own(const std::string& path, const std::optional<ServiceUser>& user) {
   SBX_TRY(make_with_parents(path, 0700));
@@ -98,6 +111,7 @@ Result<void> make_places(const Places& places, const std::optional<ServiceUser>&
   }
   if (!places.socket.empty()) SBX_TRY(make_with_parents(parent_of(places.socket), 0755));
   SBX_TRY(make_with_parents(places.state_dir, user ? 0755 : 0700));
+  SBX_TRY(check_top(places.state_dir, user));
   SBX_TRY(make_own(places.audit_dir(), user));
   SBX_TRY(make_own(places.sessions_dir(), user));
   if (!places.runtime_dir.empty()) SBX_TRY(make_own(places.runtime_dir, user));

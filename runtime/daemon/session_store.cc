@@ -108,7 +108,26 @@ Result<void> check_exchange(int top, const std::string& shown) {
                     "keep the state directory on ext4, XFS, Btrfs or tmpfs: sbxd --state-dir DIR");
 }
 
+Error in_use(const std::string& directory) {
+  return host_lacks("flock", EWOULDBLOCK, directory + " is in use by another sbxd",
+                    "stop it, or give this one a --state-dir of its own");
+}
+
 }  // namespace
+
+// SECURITY: root may call it, in a directory of the service's user: nothing is made, and a link or
+// anything but a file is not opened.
+Result<void> SessionStore::refuse_in_use(const std::string& directory) {
+  const std::string name = directory + "/" + kLockName;
+  const auto lock = sys::open(name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+  struct stat info{};
+  // What is wrong with it, open() says.
+  if (!lock || ::fstat(lock->get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
+  if (::flock(lock->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return in_use(directory);
+  }
+  return {};
+}
 
 Result<SessionStore> SessionStore::open(const std::string& directory) {
   auto top = sys::open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -119,8 +138,8 @@ Result<SessionStore> SessionStore::open(const std::string& directory) {
   SBX_ASSIGN(UniqueFd expired, open_inside(top->get(), kExpiredName, O_RDONLY | O_DIRECTORY));
   SBX_ASSIGN(UniqueFd lock, open_inside(top->get(), kLockName, O_RDWR | O_CREAT, 0600));
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    return host_lacks("flock", errno, directory + " is in use by another sbxd",
-                      "stop it, or give this one a --state-dir of its own");
+    if (errno == EWOULDBLOCK) return in_use(directory);
+    return sys_error("flock", directory);
   }
   SBX_TRY(check_exchange(top->get(), directory));
   return SessionStore(*std::move(top), std::move(expired), std::move(lock));

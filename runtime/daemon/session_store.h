@@ -44,6 +44,9 @@ class SessionStore {
  public:
   // `directory` exists. kHost when it cannot be used, another daemon uses it, or its file system
   // cannot exchange two directories.
+  // kHost when another sbxd has that directory now. For whoever has much to do before open(), which
+  // alone is sure.
+  [[nodiscard]] static Result<void> refuse_in_use(const std::string& directory);
   [[nodiscard]] static Result<SessionStore> open(const std::string& directory);
 
   struct Loaded {

@@ -150,6 +150,8 @@ Result<Started> start_up(const Arguments& arguments) {
   }
   SBX_ASSIGN(const Places places, choose_places(config, configuration.runtime, root));
   SBX_TRY(make_places(places, user));
+  // Before there is a socket, which root's directory would keep.
+  SBX_TRY(SessionStore::refuse_in_use(places.sessions_dir()));
   SBX_ASSIGN(std::vector<http::Listener> listeners, open_listeners(places, user));
   const std::uint64_t budget = budget_bytes(config.memory_budget, usable_memory());
   const plan::HostFacts host = plan::read_host_facts(configuration.runtime, 0);
@@ -161,9 +163,11 @@ Result<Started> start_up(const Arguments& arguments) {
   SBX_ASSIGN(SessionStore sessions, SessionStore::open(places.sessions_dir()));
   SBX_ASSIGN(Sandbox::Swept swept, sandbox.sweep());
   SBX_TRY(note_reaped(audit, swept));
-  RequestRules rules{configuration.profiles,
-                     effective_ceilings(config.ceilings, configuration.runtime,
-                                        std::min(budget, host.memory), host.cpus)};
+  RequestRules rules{
+      configuration.profiles,
+      effective_ceilings(config.ceilings, configuration.runtime,
+                         // In whole MiB, as refusals will name it.
+                         std::min(budget, host.memory) / policy::kMiB * policy::kMiB, host.cpus)};
   SBX_TRY(prove(sandbox, rules));
   return Started{std::move(configuration), places,           std::move(listeners),
                  std::move(sandbox),       std::move(audit), std::move(sessions),

@@ -131,6 +131,7 @@ TEST_P(DaemonLife, ASecondOneOnTheSamePlacesIsRefused) {
       ground().options());
   EXPECT_EQ(other.exit_code, 1);
   EXPECT_THAT(other.err, HasSubstr("in use by another sbxd"));
+  EXPECT_FALSE(std::filesystem::exists(directory().path() + "/other")) << "no socket stays";
 }
 
 TEST_P(DaemonLife, RunsMayEndBeforeItDoes) {
@@ -249,6 +250,7 @@ TEST_P(DaemonLife, ItTakesASocketFromSystemdAndSaysWhenItIsReady) {
       "s = socket.socket(socket.AF_UNIX); s.bind(sys.argv[1]); s.listen()\n"
       "os.chmod(sys.argv[1], 0o666)\n"
       "os.dup2(s.fileno(), 3, True)\n"
+      "os.dup2(os.open('/etc/passwd', os.O_RDONLY), 200, True)\n"
       "os.environ['LISTEN_PID'] = str(os.getpid()); os.environ['LISTEN_FDS'] = '1'\n"
       "os.execv(sys.argv[2], sys.argv[2:])\n";
   ground().write_configuration({});
@@ -262,6 +264,8 @@ TEST_P(DaemonLife, ItTakesASocketFromSystemdAndSaysWhenItIsReady) {
   char text[64] = {};
   ASSERT_GT(::recv(told.get(), text, sizeof text - 1, 0), 0);
   EXPECT_STREQ(text, "READY=1");
+  const std::string inherited = "/proc/" + std::to_string(process.pid()) + "/fd/200";
+  EXPECT_FALSE(std::filesystem::is_symlink(inherited)) << "what its starter had open is not its";
   RawClient client = RawClient::to_unix(path);
   EXPECT_EQ(client.ask(http_request("GET", "/healthz")).status, 200);
   process.signal(SIGTERM);

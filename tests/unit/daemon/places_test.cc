@@ -104,6 +104,21 @@ TEST_F(PlacesTest, ThatBelongToSomebodyElseAreRefused) {
   EXPECT_FALSE(make_places(places, ServiceUser{"nobody", 65534, 65534}));
 }
 
+TEST_F(PlacesTest, AStateDirectoryThatOthersMayChangeIsRefused) {
+  const Places places{directory_.path() + "/s", directory_.path() + "/state", {}};
+  std::filesystem::create_directories(places.state_dir);
+  ASSERT_EQ(::chmod(places.state_dir.c_str(), 0777), 0);
+  const auto shared = make_places(places, std::nullopt);
+  ASSERT_FALSE(shared);
+  EXPECT_THAT(shared.error().detail, ::testing::HasSubstr("by everybody"));
+  ASSERT_EQ(::chmod(places.state_dir.c_str(), 01777), 0);
+  EXPECT_TRUE(make_places(places, std::nullopt)) << "as /tmp is";
+  if (::geteuid() != 0) return;
+  ASSERT_EQ(::chmod(places.state_dir.c_str(), 0755), 0);
+  ASSERT_EQ(::chown(places.state_dir.c_str(), 12345, 12345), 0);
+  EXPECT_FALSE(make_places(places, std::nullopt));
+}
+
 TEST_F(PlacesTest, ThatAreLinksAreNotFollowed) {
   const Places places{directory_.path() + "/s", directory_.path() + "/state", {}};
   std::filesystem::create_directories(places.state_dir);
