@@ -29,6 +29,29 @@ bool may_be(policy::LimitKind limit, const JsonValue& value) {
   return false;
 }
 
+std::string_view wanted(policy::LimitKind limit) {
+  switch (limit) {
+    case policy::LimitKind::kSeconds:
+    case policy::LimitKind::kCpus:
+      return "a number";
+    case policy::LimitKind::kBytes:
+      return R"(a whole number of bytes, or a string like "64M")";
+    case policy::LimitKind::kCount:
+      return "a whole number";
+    case policy::LimitKind::kBool:
+      return "true or false";
+    case policy::LimitKind::kNetwork:
+      return "a string";
+  }
+  return {};
+}
+
+// "a number" alone would not say what is wrong with 1.5, 1e9 or 2^64.
+std::string_view given(JsonKind kind) {
+  return kind == JsonKind::kFloat ? "a number with a fraction, an exponent or too many digits"
+                                  : json_kind_name(kind);
+}
+
 const policy::LimitField* find_limit(std::string_view name) {
   const auto& fields = policy::limit_fields();
   const auto found = std::find_if(fields.begin(), fields.end(),
@@ -53,8 +76,8 @@ std::optional<Problem> set_limit(policy::Limits& limits, const JsonValue& value,
   if (!none && !may_be(known->kind, value)) {
     return Problem{.status = 400,
                    .code = "wrong_type",
-                   .detail = fmt::format("{} is {}, and cannot be {}.", field, known->help,
-                                         json_kind_name(value.kind)),
+                   .detail = fmt::format("{} ({}) must be {}, not {}.", field, known->help,
+                                         wanted(known->kind), given(value.kind)),
                    .field = field};
   }
   if (value.text.size() > kMaxLimitText) return invalid_value(field, "The value is too long.");

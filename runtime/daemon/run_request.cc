@@ -346,7 +346,30 @@ OrProblem<RunRequest> parse_run_request(std::string_view body, const RequestRule
 }
 
 Problem invalid_request(const Error& error) {
-  return {.status = 422, .code = "invalid_value", .detail = error.detail, .fix = error.fix};
+  return {.status = 422,
+          .code = "invalid_value",
+          .detail = error.detail,
+          .fix = fix_for_clients(error.fix)};
+}
+
+std::string fix_for_clients(std::string_view fix) {
+  constexpr std::string_view kOption = "abcdefghijklmnopqrstuvwxyz-";
+  std::string words;
+  for (std::size_t at = fix.find("--"); at != std::string_view::npos; at = fix.find("--")) {
+    words += fix.substr(0, at);
+    fix.remove_prefix(at + 2);
+    std::string name(fix.substr(0, fix.find_first_not_of(kOption)));
+    fix.remove_prefix(name.size());
+    std::replace(name.begin(), name.end(), '-', '_');
+    const auto& limits = policy::limit_fields();
+    const bool is_limit = std::any_of(limits.begin(), limits.end(),
+                                      [&](const auto& field) { return field.name == name; });
+    // --input PATH:NAME is none, although there is a limit of that name.
+    const bool has_value = fix.size() > 1 && fix[0] == ' ' && fix[1] >= 'A' && fix[1] <= 'Z';
+    if (!is_limit || has_value) return {};
+    words += "limits." + name;
+  }
+  return words.append(fix);
 }
 
 }  // namespace sbx::daemon

@@ -45,5 +45,8 @@ enum class RunPlace { kAlone, kSession };
 
 // What Sandbox refused as the caller's mistake: 422 invalid_value.
 [[nodiscard]] http::Problem invalid_request(const Error& error);
+// What the core advises, whose words are the command line's: its options for limits as the fields
+// that they are here. With another option in it, nothing: no client can follow it.
+[[nodiscard]] std::string fix_for_clients(std::string_view fix);
 
 }  // namespace sbx::daemon

@@ -198,6 +198,31 @@ TEST_F(RunRequestText, ALimitAboveItsCeilingIsRefusedWithBothFigures) {
             1024 * policy::kMiB);
 }
 
+TEST_F(RunRequestText, ALimitOfTheWrongKindIsToldWhatItMustBe) {
+  const auto detail = [&](const std::string& limit) {
+    const http::Problem problem = refused_field("\"limits\":{" + limit + "}");
+    EXPECT_EQ(problem.code, "wrong_type") << limit;
+    return problem.detail;
+  };
+  EXPECT_EQ(
+      detail(R"("memory":1.5)"),
+      "limits.memory (bytes of memory, files included; no swap) must be a whole number of "
+      "bytes, or a string like \"64M\", not a number with a fraction, an exponent or too many "
+      "digits.");
+  EXPECT_THAT(detail(R"("memory":18446744073709551616)"), HasSubstr("too many digits"));
+  EXPECT_THAT(detail(R"("pids":"9")"), HasSubstr("must be a whole number, not a string"));
+  EXPECT_THAT(detail(R"("output_kills":"yes")"), HasSubstr("must be true or false, not a string"));
+  EXPECT_THAT(detail(R"("wall_seconds":"9")"), HasSubstr("must be a number, not a string"));
+}
+
+TEST_F(RunRequestText, AdviceIsInTheWordsOfTheApi) {
+  EXPECT_EQ(fix_for_clients("raise --memory: files count in it"),
+            "raise limits.memory: files count in it");
+  EXPECT_EQ(fix_for_clients("--wall-seconds or --pids"), "limits.wall_seconds or limits.pids");
+  EXPECT_EQ(fix_for_clients("give it another name: --input PATH:NAME"), "");
+  EXPECT_EQ(fix_for_clients("give another name"), "give another name");
+}
+
 TEST_F(RunRequestText, WhatAProfileBringsAboveACeilingIsLowered) {
   ASSERT_TRUE(rules_.ceilings.set("memory", "100M"));
   EXPECT_EQ(parse(R"({"argv":["ls"]})").policy.limits.memory, 100 * policy::kMiB);
