@@ -20,6 +20,8 @@ std::string_view budget_name(Budget budget) {
       return "max_running";
     case Budget::kMemory:
       return "memory_budget";
+    case Budget::kAnswers:
+      return "answer_budget";
     case Budget::kQueued:
       return "max_queued";
     case Budget::kQueuedPerPeer:
@@ -33,10 +35,11 @@ Admission::Ticket::~Ticket() {
 }
 
 std::variant<std::unique_ptr<Admission::Ticket>, Refusal> Admission::enter(
-    uid_t peer, std::uint64_t memory, std::function<void()> on_turn) {
+    uid_t peer, Need need, std::function<void()> on_turn) {
   // It would never fit, and in the end hold up everybody; a ceiling refuses it before.
-  if (memory > limits_.memory_budget) return Refusal{Budget::kMemory, estimate()};
-  std::unique_ptr<Ticket> ticket(new Ticket(*this, peer, memory, nullptr));
+  if (need.memory > limits_.memory_budget) return Refusal{Budget::kMemory, estimate()};
+  if (need.answer > answers_per_peer()) return Refusal{Budget::kAnswers, estimate()};
+  std::unique_ptr<Ticket> ticket(new Ticket(*this, peer, need, nullptr));
   enqueue(*ticket);
   admit_those_that_fit();
   if (ticket->admitted_) return ticket;
@@ -57,8 +60,39 @@ std::variant<std::unique_ptr<Admission::Ticket>, Refusal> Admission::enter(
 }
 
 Refusal Admission::refusal(const Ticket& waiting) const {
-  const bool full = running_ >= limits_.max_running || fits(waiting);
-  return {full ? Budget::kRunning : Budget::kMemory, estimate()};
+  Budget lacking = Budget::kRunning;
+  if (running_ < limits_.max_running) {
+    if (!fits_peer(waiting) || !fits_answers(waiting)) lacking = Budget::kAnswers;
+    if (!fits_memory(waiting)) lacking = Budget::kMemory;
+  }
+  return {lacking, estimate()};
+}
+
+bool Admission::fits_memory(const Ticket& ticket) const {
+  return ticket.holds_.memory <= limits_.memory_budget - reserved_.memory;
+}
+
+// Answers that turned out longer may hold more than there is.
+bool Admission::fits_answers(const Ticket& ticket) const {
+  return reserved_.answer + ticket.holds_.answer <= limits_.answer_budget;
+}
+
+bool Admission::fits_peer(const Ticket& ticket) const {
+  const auto held = answers_.find(ticket.peer_);
+  return held == answers_.end() || held->second + ticket.holds_.answer <= answers_per_peer();
+}
+
+void Admission::hold(const Ticket& ticket) {
+  reserved_.memory += ticket.holds_.memory;
+  reserved_.answer += ticket.holds_.answer;
+  if (ticket.holds_.answer > 0) answers_[ticket.peer_] += ticket.holds_.answer;
+}
+
+void Admission::release(const Ticket& ticket) {
+  reserved_.memory -= ticket.holds_.memory;
+  reserved_.answer -= ticket.holds_.answer;
+  const auto held = answers_.find(ticket.peer_);
+  if (held != answers_.end() && (held->second -= ticket.holds_.answer) == 0) answers_.erase(held);
 }
 
 void Admission::enqueue(Ticket& ticket) {
@@ -81,18 +115,18 @@ void Admission::dequeue(Ticket& ticket) {
 void Admission::leave(Ticket& ticket) {
   if (ticket.admitted_) {
     end_run(ticket);
-    reserved_ -= ticket.memory_;
+    release(ticket);
   } else {
     dequeue(ticket);
   }
   admit_those_that_fit();
 }
 
-void Admission::Ticket::keep_only(std::uint64_t bytes) {
+void Admission::Ticket::keep_only(Need held) {
   admission_.end_run(*this);
-  const std::uint64_t kept = std::min(bytes, memory_);
-  admission_.reserved_ -= memory_ - kept;
-  memory_ = kept;
+  admission_.release(*this);
+  holds_ = {std::min(held.memory, holds_.memory), held.answer};
+  admission_.hold(*this);
   admission_.admit_those_that_fit();
 }
 
@@ -112,12 +146,14 @@ Admission::Ticket* Admission::next() {
   if (running_ >= limits_.max_running) return nullptr;
   for (auto peer = turns_.begin(); peer != turns_.end(); ++peer) {
     Ticket& first = *peer->waiting.front();
-    if (!fits(first)) {
+    if (!fits_peer(first)) continue;
+    if (!fits_memory(first) || !fits_answers(first)) {
       if (first.passed_over_ >= kMaxPassedOver) return nullptr;
       continue;
     }
     for (auto passed = turns_.begin(); passed != peer; ++passed) {
-      ++passed->waiting.front()->passed_over_;
+      Ticket& other = *passed->waiting.front();
+      if (fits_peer(other)) ++other.passed_over_;
     }
     return &first;
   }
@@ -133,7 +169,7 @@ void Admission::admit(Ticket& ticket) {
   ticket.running_ = true;
   ticket.since_ = now_();
   ++running_;
-  reserved_ += ticket.memory_;
+  hold(ticket);
   if (ticket.on_turn_) ticket.on_turn_();
 }
 

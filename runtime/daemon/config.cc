@@ -110,6 +110,17 @@ const Key kKeys[] = {
      "The memory limits of all runs together: a size, or a percentage of what the host, or\n"
      "the unit's cgroup, has.",
      &DaemonConfig::memory_budget, policy::kMiB, 0},
+    {"body_budget",
+     "Bytes of request bodies that sbxd holds at once; of one user's half at most. A body counts\n"
+     "until its request is answered.",
+     &DaemonConfig::body_budget, 32 * policy::kMiB, 1024 * policy::kMiB},
+    {"answer_budget",
+     "Bytes of output that sbxd holds for those who asked for it; for one user half at most. A "
+     "run\n"
+     "counts with its stdout_bytes and stderr_bytes, and then with what there is, until its "
+     "client\n"
+     "has read it.",
+     &DaemonConfig::answer_budget, 4 * policy::kMiB, 65536 * policy::kMiB},
     {"drain_seconds", "How long runs may go on after SIGTERM, before they are cancelled.",
      &DaemonConfig::drain_seconds, 0, kDay},
     {"reaper_seconds", "How often leftovers of dead sbx programs are looked for.",
@@ -285,10 +296,24 @@ Result<void> read_table(DaemonConfig& config, const TomlValue& table, std::strin
   return {};
 }
 
+std::uint64_t most_output(const Ceilings& ceilings) {
+  policy::Limits most;
+  most.stdout_bytes = most.stderr_bytes = 65536 * policy::kMiB;
+  ceilings.apply(most);
+  return most.stdout_bytes + most.stderr_bytes;
+}
+
 Result<void> check_whole(const DaemonConfig& config, std::string_view origin) {
   if (config.max_queued_per_peer > config.max_queued && config.max_queued != 0) {
     return invalid(fmt::format("{}: max_queued_per_peer ({}) is above max_queued ({})", origin,
                                config.max_queued_per_peer, config.max_queued));
+  }
+  const std::uint64_t longest = most_output(config.ceilings);
+  if (longest > config.answer_budget / 2) {
+    return invalid(
+        fmt::format("{}: answer_budget ({}) is not twice what one run may write ({})", origin,
+                    policy::size_text(config.answer_budget), policy::size_text(longest)),
+        "raise answer_budget, or lower ceilings.stdout_bytes and ceilings.stderr_bytes");
   }
   if (config.user == "root") {
     return invalid(fmt::format("{}: key 'user': must not be root", origin),

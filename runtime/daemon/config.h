@@ -37,6 +37,8 @@ struct DaemonConfig {
   std::uint32_t max_queued_per_peer = 128;
   std::uint32_t queue_seconds = 60;
   MemoryBudget memory_budget;
+  std::uint64_t body_budget = 40 * policy::kMiB;
+  std::uint64_t answer_budget = 32 * policy::kMiB;
   std::uint32_t drain_seconds = 30;
   std::uint32_t reaper_seconds = 60;
   std::uint64_t stream_buffer = policy::kMiB;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runtime/base/base64.h"
 #include "runtime/base/utf8.h"
@@ -87,42 +88,52 @@ void EventStream::live_piece(Stream stream, std::string_view bytes) {
   }
 }
 
-void EventStream::append_data(std::vector<std::string>& lines, Stream stream,
-                              std::string_view bytes) {
-  while (!bytes.empty()) {
-    std::string_view piece = bytes.substr(0, kMaxEventBytes);
-    const std::size_t cut = unfinished_tail(piece);
-    if (piece.size() < bytes.size() && cut < piece.size()) piece.remove_suffix(cut);
-    lines.push_back(data_line(seq_++, stream, piece));
-    bytes.remove_prefix(piece.size());
-  }
+void EventStream::close(const collect::Outcome& outcome) {
+  close_stream(Stream::kStdout, outcome.stdout_bytes, outcome.stdout_dropped, outcome.stdout_head);
+  close_stream(Stream::kStderr, outcome.stderr_bytes, outcome.stderr_dropped, outcome.stderr_head);
 }
 
-std::vector<std::string> EventStream::closing(const collect::Outcome& outcome) {
-  std::vector<std::string> lines;
-  close_stream(lines, Stream::kStdout, outcome.stdout_bytes, outcome.stdout_dropped,
-               outcome.stdout_head);
-  close_stream(lines, Stream::kStderr, outcome.stderr_bytes, outcome.stderr_dropped,
-               outcome.stderr_head);
-  return lines;
+void EventStream::tell_lost(Stream stream, std::uint64_t bytes) {
+  rest_.push_back({.stream = stream, .lost = bytes});
+  state(stream).lost = 0;
 }
 
-void EventStream::close_stream(std::vector<std::string>& lines, Stream stream,
-                               std::string_view bytes, std::uint64_t dropped, std::size_t head) {
+void EventStream::close_stream(Stream stream, std::string_view bytes, std::uint64_t dropped,
+                               std::size_t head) {
   State& own = state(stream);
   const std::size_t end_of_head = dropped > 0 ? std::min(head, bytes.size()) : bytes.size();
   const auto seen = static_cast<std::size_t>(std::min<std::uint64_t>(own.seen, end_of_head));
-  if (own.lost > 0 && (seen < end_of_head || dropped == 0)) {
-    lines.push_back(lost_line(seq_++, stream, own.lost));
-    own.lost = 0;
-  }
-  std::string rest = std::move(own.held);
-  rest += bytes.substr(seen, end_of_head - seen);
-  append_data(lines, stream, rest);
+  if (own.lost > 0 && (seen < end_of_head || dropped == 0)) tell_lost(stream, own.lost);
+  rest_.push_back({.stream = stream,
+                   .held = std::exchange(own.held, {}),
+                   .bytes = bytes.substr(seen, end_of_head - seen)});
   if (dropped == 0) return;
-  lines.push_back(lost_line(seq_++, stream, own.lost + dropped));
-  own.lost = 0;
-  append_data(lines, stream, bytes.substr(end_of_head));
+  tell_lost(stream, own.lost + dropped);
+  rest_.push_back({.stream = stream, .bytes = bytes.substr(end_of_head)});
+}
+
+std::optional<std::string> EventStream::next_closing() {
+  while (!rest_.empty()) {
+    Rest& rest = rest_.front();
+    if (rest.lost > 0) {
+      std::string line = lost_line(seq_++, rest.stream, rest.lost);
+      rest_.pop_front();
+      return line;
+    }
+    if (!rest.held.empty() || !rest.bytes.empty()) return next_data(rest);
+    rest_.pop_front();
+  }
+  return std::nullopt;
+}
+
+// Characters stay whole, but for one that never ends.
+std::string EventStream::next_data(Rest& rest) {
+  std::string piece = std::exchange(rest.held, {});
+  const std::size_t held = piece.size();
+  piece += rest.bytes.substr(0, kMaxEventBytes - held);
+  if (piece.size() - held < rest.bytes.size()) piece.resize(piece.size() - unfinished_tail(piece));
+  rest.bytes.remove_prefix(piece.size() - held);
+  return data_line(seq_++, rest.stream, piece);
 }
 
 std::string EventStream::result_prefix() {

@@ -13,10 +13,11 @@
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "runtime/collect/outcome.h"
 
@@ -34,8 +35,10 @@ class EventStream {
   [[nodiscard]] std::string started(std::string_view id, std::string_view limits,
                                     std::string_view layers);
   void live(Stream stream, std::string_view bytes);
-  // The lines between live output and result, in order.
-  [[nodiscard]] std::vector<std::string> closing(const collect::Outcome& outcome);
+  // Live output is over. What lies between it and the result then comes line by line, for as JSON
+  // it is a multiple of what is held. `outcome` stays where it is until the last of them.
+  void close(const collect::Outcome& outcome);
+  [[nodiscard]] std::optional<std::string> next_closing();
   // The last line but for the result itself, which goes between these two.
   [[nodiscard]] std::string result_prefix();
   [[nodiscard]] static std::string_view result_suffix() { return "}\n"; }
@@ -50,15 +53,23 @@ class EventStream {
   };
 
   void live_piece(Stream stream, std::string_view bytes);
-  void append_data(std::vector<std::string>& lines, Stream stream, std::string_view bytes);
-  void close_stream(std::vector<std::string>& lines, Stream stream, std::string_view bytes,
-                    std::uint64_t dropped, std::size_t head);
+  // Bytes that are still to be told, or lost ones.
+  struct Rest {
+    Stream stream;
+    std::uint64_t lost = 0;
+    std::string held{};  // before `bytes`
+    std::string_view bytes{};
+  };
+  void close_stream(Stream stream, std::string_view bytes, std::uint64_t dropped, std::size_t head);
+  void tell_lost(Stream stream, std::uint64_t bytes);
+  [[nodiscard]] std::string next_data(Rest& rest);
   [[nodiscard]] State& state(Stream stream) { return streams_[static_cast<std::size_t>(stream)]; }
 
   TryWrite try_write_;
   std::uint64_t seq_ = 0;  // of the next event
   std::array<State, 2> streams_;
   std::uint64_t lost_live_ = 0;
+  std::deque<Rest> rest_;
 };
 
 }  // namespace sbx::daemon

@@ -114,6 +114,14 @@ std::string Metrics::text(const Gauges& gauges) const {
         static_cast<double>(gauges.memory_reserved));
   gauge(text, "sbxd_memory_budget_bytes", "The most that they may be together.",
         static_cast<double>(gauges.memory_budget));
+  gauge(text, "sbxd_answer_bytes", "Output of runs that is held, or may be, until it is read.",
+        static_cast<double>(gauges.answers));
+  gauge(text, "sbxd_answer_budget_bytes", "The most that it may be together.",
+        static_cast<double>(gauges.answer_budget));
+  gauge(text, "sbxd_unsent_bytes", "Bytes of answers that wait for their readers.",
+        static_cast<double>(gauges.unsent_bytes));
+  gauge(text, "sbxd_body_bytes", "Bytes of request bodies that are held.",
+        static_cast<double>(gauges.buffered_bytes));
   gauge(text, "sbxd_connections", "Open connections.", static_cast<double>(gauges.connections));
   gauge(text, "sbxd_sessions", "Sessions that exist.", static_cast<double>(gauges.sessions));
   counter(text, "sbxd_sessions_made_total", "Sessions made.", gauges.sessions_made);

@@ -33,6 +33,8 @@ struct Gauges {
   std::uint32_t running = 0;
   std::uint32_t queued = 0;
   std::uint64_t memory_reserved = 0, memory_budget = 0;
+  std::uint64_t answers = 0, answer_budget = 0;
+  std::uint64_t unsent_bytes = 0, buffered_bytes = 0;
   std::uint64_t connections = 0;
   std::uint64_t sessions = 0;
   std::uint64_t sessions_made = 0, sessions_deleted = 0, sessions_idle = 0, sessions_aged = 0;

@@ -60,9 +60,11 @@ void add_info_routes(http::Router& router, InfoRoutes& routes) {
   const auto add = [&](const char* path, Task<void> (InfoRoutes::*handler)(Request&, Responder&)) {
     router.add({.method = Method::kGet,
                 .path = path,
-                .handler = [&routes, handler](Request& request, Responder& responder) {
-                  return (routes.*handler)(request, responder);
-                }});
+                .handler =
+                    [&routes, handler](Request& request, Responder& responder) {
+                      return (routes.*handler)(request, responder);
+                    },
+                .query = kNoParameters});
   };
   add("/v1/info", &InfoRoutes::get_info);
   add("/v1/openapi.json", &InfoRoutes::get_openapi);
@@ -76,12 +78,14 @@ void add_run_routes(http::Router& router, RunService& service) {
        .path = "/v1/run",
        .handler = [&service](Request& request,
                              Responder& responder) { return service.run(request, responder); },
-       .body = BodyMode::kWhole});
-  router.add({.method = Method::kDelete,
-              .path = "/v1/runs/{id}",
-              .handler = [&service](Request& request, Responder& responder) {
-                return service.cancel(request, responder);
-              }});
+       .body = BodyMode::kWhole,
+       .query = kStreamParameter});
+  router.add(
+      {.method = Method::kDelete,
+       .path = "/v1/runs/{id}",
+       .handler = [&service](Request& request,
+                             Responder& responder) { return service.cancel(request, responder); },
+       .query = kNoParameters});
 }
 
 }  // namespace sbx::daemon

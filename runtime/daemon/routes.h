@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "http/async/work_pool.h"
 #include "http/router.h"
@@ -29,6 +30,10 @@ struct InfoRoutes {
   [[nodiscard]] async::Task<void> get_metrics(http::Request& request, http::Responder& responder);
   [[nodiscard]] async::Task<void> get_openapi(http::Request& request, http::Responder& responder);
 };
+
+// The query parameters of routes.
+inline const std::vector<std::string> kNoParameters;
+inline const std::vector<std::string> kStreamParameter{"stream"};
 
 // Both outlive the router.
 void add_info_routes(http::Router& router, InfoRoutes& routes);

@@ -23,7 +23,7 @@ using http::Problem;
 using Clock = std::chrono::steady_clock;
 using OptionalProblem = std::optional<Problem>;
 
-// Texts above it are parsed and rendered on the pool: milliseconds that others need not wait.
+// Texts above it are parsed on the pool: milliseconds that others need not wait.
 constexpr std::size_t kMuch = 256 * 1024;
 
 constexpr const char* kUnavailable = "sandbox_unavailable";
@@ -34,7 +34,7 @@ Problem problem_of(const Error& error) {
   return {.status = 503,
           .code = host ? "host_lacks" : kUnavailable,
           .detail = to_string(error),
-          .fix = error.fix,
+          .fix = fix_for_clients(error.fix),
           .retry_after = std::chrono::seconds(1)};
 }
 
@@ -226,8 +226,10 @@ Task<OptionalProblem> RunService::admit(Live& live) {
 
   async::Event turn(parts_.loop);
   const auto asked = Clock::now();
+  const policy::Limits& limits = live.run.policy.limits;
   auto entered = parts_.admission.enter(live.request.peer.uid.value_or(static_cast<uid_t>(-1)),
-                                        live.run.policy.limits.memory, [&] { turn.notify_all(); });
+                                        {limits.memory, limits.stdout_bytes + limits.stderr_bytes},
+                                        [&] { turn.notify_all(); });
   if (const auto* refusal = std::get_if<Refusal>(&entered)) co_return too_many(*refusal);
   auto ticket = std::get<std::unique_ptr<Admission::Ticket>>(std::move(entered));
   const async::Cancellation waiting{&live.cancel, &closing_};
@@ -279,7 +281,8 @@ Task<void> RunService::finish(Live& live) {
     }
   }
   live.sandboxed.reset();
-  live.ticket->keep_only(live.files.bytes());
+  live.ticket->keep_only(
+      {live.files.bytes(), live.outcome.stdout_bytes.size() + live.outcome.stderr_bytes.size()});
   record(live);
   if (!parts_.sync_each_line) co_return;
   auto sync = [file = parts_.audit.file(), head = parts_.audit.head()] {
@@ -303,24 +306,18 @@ Task<void> RunService::answer(Live& live) {
   http::Responder& responder = live.responder;
   bool reads = true;
   if (live.stream) {
-    for (std::string& line : live.events.closing(live.outcome)) {
-      reads = co_await responder.write(std::move(line));
+    live.events.close(live.outcome);
+    while (auto line = live.events.next_closing()) {
+      reads = co_await responder.write(*std::move(line));
       if (!reads) co_return;
     }
     reads = co_await responder.write(live.events.result_prefix());
   }
-  std::optional<ResultBody> body;
-  if (live.outcome.stdout_bytes.size() + live.outcome.stderr_bytes.size() < kMuch) {
-    body.emplace(live.outcome, std::move(live.files));
-  } else {
-    auto job = [outcome = std::move(live.outcome), files = std::move(live.files)]() mutable {
-      return ResultBody(outcome, std::move(files));
-    };
-    auto rendered = co_await parts_.pool.run(job);
-    body.emplace(std::move(rendered));
-  }
+  const std::uint64_t held_files = live.files.bytes();
+  ResultBody body(std::move(live.outcome), std::move(live.files));
+  live.ticket->keep_only({held_files, body.bytes()});
   while (reads) {
-    auto piece = body->next();
+    auto piece = body.next();
     if (!piece) {
       log::error("an answer was cut", {{"error", to_string(piece.error())}});
       co_return;
@@ -347,23 +344,13 @@ Task<void> RunService::cancel(http::Request& request, http::Responder& responder
 }
 
 OrProblem<bool> wants_stream(const http::Query& query) {
-  for (const auto& [name, value] : query.all()) {
-    if (name != "stream") {
-      return Problem{.status = 400,
-                     .code = "unknown_parameter",
-                     .detail = "There is no such query parameter.",
-                     .field = name,
-                     .allowed = {"stream"}};
-    }
-    if (value != "0" && value != "1") {
-      return Problem{.status = 422,
-                     .code = "invalid_value",
-                     .detail = "stream is 0 or 1.",
-                     .field = name,
-                     .allowed = {"0", "1"}};
-    }
-  }
-  return query.find("stream") == "1";
+  const auto value = query.find("stream");
+  if (!value || value == "0" || value == "1") return value == "1";
+  return Problem{.status = 422,
+                 .code = "invalid_value",
+                 .detail = "stream is 0 or 1.",
+                 .field = "stream",
+                 .allowed = {"0", "1"}};
 }
 
 bool may_see(const http::Peer& peer, const std::optional<uid_t>& owner) {

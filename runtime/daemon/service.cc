@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <malloc.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <limits>
 #include <memory>
 
 #include "http/async/fd_watch.h"
@@ -34,6 +36,9 @@ using std::chrono::seconds;
 constexpr std::size_t kPoolThreads = 2;
 // Clients on this machine: one that reads slower than this holds a run's files for nothing.
 constexpr std::uint64_t kPaceBytes = 256 * 1024;
+// Answers of all kinds on their way; what a run wrote is counted by the admission before. Twice the
+// longest there is, which is a page of file names.
+constexpr std::uint64_t kUnsentBytes = 16U << 20;
 // What answers may take after the last run.
 constexpr seconds kAnswerTime{5};
 
@@ -42,12 +47,17 @@ http::ServerLimits server_limits(const DaemonConfig& config) {
   limits.connections = config.max_connections;
   limits.connections_per_peer = config.max_connections_per_peer;
   limits.queue_bytes = static_cast<std::size_t>(config.stream_buffer);
+  limits.buffered_bytes = config.body_budget;
+  limits.buffered_bytes_per_peer = config.body_budget / 2;
+  limits.unsent_bytes = std::max(kUnsentBytes, 2 * config.stream_buffer);
+  limits.unsent_bytes_per_peer = limits.unsent_bytes / 2;
   limits.pace_bytes = kPaceBytes;
   return limits;
 }
 
 AdmissionLimits admission_limits(const DaemonConfig& config, std::uint64_t budget) {
-  return {config.max_running, config.max_queued, config.max_queued_per_peer, budget};
+  return {config.max_running, config.max_queued, config.max_queued_per_peer, budget,
+          config.answer_budget};
 }
 
 class Service {
@@ -136,7 +146,10 @@ RunServiceParts Service::parts() {
 
 SessionBounds Service::session_bounds() const {
   const DaemonConfig& config = started_.configuration.daemon;
-  return {config.session_max, config.session_max_per_peer};
+  policy::Limits most;
+  most.work = most.work_inodes = std::numeric_limits<std::uint64_t>::max();
+  started_.rules.ceilings.apply(most);
+  return {config.session_max, config.session_max_per_peer, most.work, most.work_inodes};
 }
 
 SessionTimes Service::session_times() const {
@@ -171,6 +184,10 @@ Gauges Service::gauges() const {
   gauges.queued = admission_.queued();
   gauges.memory_reserved = admission_.reserved();
   gauges.memory_budget = started_.memory_budget;
+  gauges.answers = admission_.answers();
+  gauges.answer_budget = started_.configuration.daemon.answer_budget;
+  gauges.unsent_bytes = server_.counters().unsent_bytes;
+  gauges.buffered_bytes = server_.counters().buffered_bytes;
   gauges.sessions = sessions_.count();
   const Sessions::Counters& sessions = sessions_.counters();
   gauges.sessions_made = sessions.created;
@@ -272,6 +289,8 @@ Task<void> Service::reap() {
   const auto period = seconds(started_.configuration.daemon.reaper_seconds);
   for (;;) {
     (void)co_await loop_.sleep_until(async::after(period));
+    // What many small blocks left between them; malloc gives back only what is at its end.
+    (void)::malloc_trim(0);
     auto job = [&sandbox = started_.sandbox] { return sandbox.sweep(); };
     const auto swept = co_await pool_.run(job);
     if (!swept) {

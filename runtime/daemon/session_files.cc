@@ -13,6 +13,7 @@
 #include "runtime/collect/names.h"
 #include "runtime/daemon/json_fields.h"
 #include "runtime/daemon/json_parts.h"
+#include "runtime/daemon/routes.h"
 #include "runtime/daemon/session_directory.h"
 #include "runtime/daemon/session_problems.h"
 #include "runtime/workspace/edit.h"
@@ -86,17 +87,10 @@ struct PageWish {
 
 OrProblem<PageWish> read_page(const http::Query& query) {
   PageWish wish;
-  for (const auto& [name, value] : query.all()) {
+  for (const auto& [name, value] : query.all()) {  // the route has no others
     if (name == "after") {
       wish.after = value;
       continue;
-    }
-    if (name != "limit") {
-      return Problem{.status = 400,
-                     .code = "unknown_parameter",
-                     .detail = "There is no such parameter.",
-                     .field = shown_text(name),
-                     .allowed = {"after", "limit"}};
     }
     const char* const end = value.data() + value.size();
     const auto [at, error] = std::from_chars(value.data(), end, wish.limit);
@@ -359,6 +353,8 @@ void add_session_file_routes(http::Router& router, SessionFiles& files) {
     http::Route route;
     route.method = method;
     route.path = path;
+    route.query = kNoParameters;
+    if (std::string_view(path).ends_with("/files")) route.query = {"after", "limit"};
     route.handler = [&files, handler](Request& request, Responder& responder) {
       return (files.*handler)(request, responder);
     };

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "runtime/daemon/json_parts.h"
+#include "runtime/daemon/routes.h"
 #include "runtime/daemon/session_problems.h"
 #include "runtime/daemon/session_workspace.h"
 
@@ -142,13 +143,14 @@ Task<std::optional<Problem>> SessionRoutes::try_run(SessionPtr session, RunReque
 void add_session_routes(http::Router& router, SessionRoutes& routes) {
   const auto add = [&](http::Method method, const char* path, http::BodyMode body,
                        Task<void> (SessionRoutes::*handler)(Request&, Responder&)) {
-    router.add({.method = method,
-                .path = path,
-                .handler =
-                    [&routes, handler](Request& request, Responder& responder) {
-                      return (routes.*handler)(request, responder);
-                    },
-                .body = body});
+    router.add(
+        {.method = method,
+         .path = path,
+         .handler = [&routes, handler](
+                        Request& request,
+                        Responder& responder) { return (routes.*handler)(request, responder); },
+         .body = body,
+         .query = std::string_view(path).ends_with("/run") ? kStreamParameter : kNoParameters});
   };
   using http::BodyMode;
   using http::Method;

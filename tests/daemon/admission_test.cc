@@ -94,5 +94,64 @@ TEST_P(DaemonAdmission, OnePeersQueueDoesNotFillAnothers) {
   EXPECT_EQ(problem_of(ask("POST", "/v1/run", kTrue))["budget"], "max_queued_per_peer");
 }
 
+// As JSON each NUL is six bytes, and none of them is read.
+TEST_P(DaemonAdmission, AnswersThatNobodyReadsAreBounded) {
+  start("answer_budget = \"8M\"\nqueue_seconds = 3\n");
+  EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok");
+  const double before = metric("process_resident_memory_bytes");
+  const Json flood = {
+      {"argv", {"/bin/sh", "-c", "head -c 2000000 /dev/zero; head -c 2000000 /dev/zero >&2"}},
+      {"limits", {{"memory", "32M"}, {"stdout_bytes", "1M"}, {"stderr_bytes", "1M"}}}};
+  std::vector<RawClient> unread;
+  for (int i = 0; i < 12; ++i) {
+    unread.push_back(connect());
+    ASSERT_TRUE(unread.back().send(http_request("POST", "/v1/run", flood.dump())));
+  }
+  // One user has half: two answers of 2 MiB each. The others wait for one of them to be read.
+  const RawReply refused = ask("POST", "/v1/run", kTrue);
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(problem_of(refused)["budget"], "answer_budget");
+  EXPECT_GE(std::stoi(refused.field("Retry-After")), 1);
+  EXPECT_EQ(metric("sbxd_running"), 0);
+  EXPECT_LT(metric("sbxd_answer_bytes"), 4.3e6);
+  EXPECT_LT(metric("process_resident_memory_bytes") - before, 24e6);
+  int answered = 0;
+  for (RawClient& client : unread) {
+    const RawReply reply = client.reply();
+    if (reply.status == 200) {
+      ++answered;
+      EXPECT_GT(reply.body.size(), 12'000'000U);
+      EXPECT_FALSE(reply.cut);
+    } else {
+      EXPECT_EQ(reply.status, 429);
+    }
+  }
+  EXPECT_EQ(answered, 2);
+  EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok") << "there is room again";
+  EXPECT_TRUE(wait_for_metric("sbxd_answer_bytes", 0));
+}
+
+TEST_P(DaemonAdmission, BodiesThatAreNeverFinishedAreBounded) {
+  start();
+  std::vector<RawClient> unfinished;
+  const std::string part(4U << 20, ' ');
+  for (int i = 0; i < 24; ++i) {
+    unfinished.push_back(connect());
+    // Whoever is refused may find the connection closed.
+    if (unfinished.back().send(
+            "POST /v1/run HTTP/1.1\r\nHost: sbx\r\nContent-Length: 16777216\r\n\r\n")) {
+      (void)unfinished.back().send(part);
+    }
+    EXPECT_LT(metric("process_resident_memory_bytes"), 64.0 * 1024 * 1024);
+  }
+  EXPECT_LE(metric("sbxd_body_bytes"), 20.0 * 1024 * 1024) << "one user's half";
+  const RawReply refused = unfinished.back().reply();
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(problem_of(refused)["code"], "too_many_buffered_bodies");
+  unfinished.clear();
+  EXPECT_TRUE(wait_for_metric("sbxd_body_bytes", 0));
+  EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok");
+}
+
 }  // namespace
 }  // namespace sbx::test

@@ -20,14 +20,16 @@ class AdmissionTest : public ::testing::Test {
     admission_ = std::make_unique<Admission>(limits, [this] { return now_; });
   }
   // A ticket that was taken in, running or not.
-  TicketPtr enter(uid_t peer, std::uint64_t memory = 1, const std::string& name = {}) {
-    auto entered = admission_->enter(peer, memory, [this, name] { turns_.push_back(name); });
+  TicketPtr enter(uid_t peer, std::uint64_t memory = 1, const std::string& name = {},
+                  std::uint64_t answer = 0) {
+    auto entered =
+        admission_->enter(peer, {memory, answer}, [this, name] { turns_.push_back(name); });
     EXPECT_TRUE(std::holds_alternative<TicketPtr>(entered)) << name;
     if (auto* ticket = std::get_if<TicketPtr>(&entered)) return std::move(*ticket);
     return nullptr;
   }
-  Refusal refused(uid_t peer, std::uint64_t memory = 1) {
-    auto entered = admission_->enter(peer, memory, [] {});
+  Refusal refused(uid_t peer, std::uint64_t memory = 1, std::uint64_t answer = 0) {
+    auto entered = admission_->enter(peer, {memory, answer}, [] {});
     EXPECT_TRUE(std::holds_alternative<Refusal>(entered));
     const auto* refusal = std::get_if<Refusal>(&entered);
     return refusal != nullptr ? *refusal : Refusal{};
@@ -138,15 +140,75 @@ TEST_F(AdmissionTest, AnAnswerUnderWayKeepsItsMemoryButNotItsPlace) {
   limit({.max_running = 1, .max_queued = 9, .max_queued_per_peer = 9, .memory_budget = 100});
   TicketPtr first = enter(1, 80);
   const TicketPtr fits = enter(1, 60, "fits");
-  first->keep_only(40);
+  first->keep_only({40, 0});
   EXPECT_TRUE(fits->admitted());
   EXPECT_EQ(admission_->reserved(), 100U);
   EXPECT_EQ(admission_->running(), 1U);
-  first->keep_only(90);
+  first->keep_only({90, 0});
   EXPECT_EQ(admission_->reserved(), 100U) << "never more than it has";
   first.reset();
   EXPECT_EQ(admission_->reserved(), 60U);
   EXPECT_EQ(admission_->running(), 1U);
+}
+
+TEST_F(AdmissionTest, UnreadAnswersKeepTheirShareOfTheAnswerBudget) {
+  limit({.max_running = 9,
+         .max_queued = 9,
+         .max_queued_per_peer = 9,
+         .memory_budget = 100,
+         .answer_budget = 100});
+  TicketPtr first = enter(1, 1, {}, 50);
+  EXPECT_EQ(admission_->answers(), 50U);
+  const TicketPtr second = enter(2, 1, {}, 40);
+  const TicketPtr third = enter(3, 1, "third", 20);
+  EXPECT_FALSE(third->admitted());
+  EXPECT_EQ(admission_->refusal(*third).budget, Budget::kAnswers);
+  first->keep_only({0, 45});
+  EXPECT_FALSE(third->admitted());
+  first->keep_only({0, 40});
+  EXPECT_TRUE(third->admitted());
+  first.reset();
+  EXPECT_EQ(admission_->answers(), 60U);
+}
+
+TEST_F(AdmissionTest, AnAnswerThatBecameLongerIsCountedAsLongAsItIs) {
+  limit({.max_running = 9,
+         .max_queued = 9,
+         .max_queued_per_peer = 9,
+         .memory_budget = 100,
+         .answer_budget = 100});
+  TicketPtr longer = enter(1, 1, {}, 10);
+  longer->keep_only({0, 200});
+  const TicketPtr waiting = enter(2, 1, "waiting", 0);
+  EXPECT_FALSE(waiting->admitted());
+  longer.reset();
+  EXPECT_TRUE(waiting->admitted());
+}
+
+TEST_F(AdmissionTest, WhoReadsNothingWaitsAloneAndHoldsUpNobody) {
+  limit({.max_running = 9,
+         .max_queued = 99,
+         .max_queued_per_peer = 99,
+         .memory_budget = 100,
+         .answer_budget = 100});
+  TicketPtr unread = enter(1, 1, {}, 50);
+  unread->keep_only({0, 50});
+  const TicketPtr his = enter(1, 1, "his", 1);
+  EXPECT_FALSE(his->admitted());
+  EXPECT_EQ(admission_->refusal(*his).budget, Budget::kAnswers);
+  for (int i = 0; i < 100; ++i) EXPECT_TRUE(enter(2, 1, {}, 50)->admitted()) << i;
+  unread.reset();
+  EXPECT_TRUE(his->admitted());
+}
+
+TEST_F(AdmissionTest, AnAnswerOverHalfOfTheBudgetIsRefusedAtOnce) {
+  limit({.max_running = 9,
+         .max_queued = 9,
+         .max_queued_per_peer = 9,
+         .memory_budget = 100,
+         .answer_budget = 100});
+  EXPECT_TRUE(enter(1, 1, {}, 50)->admitted());
+  EXPECT_EQ(refused(1, 1, 51).budget, Budget::kAnswers);
 }
 
 TEST_F(AdmissionTest, TheRetryTimeFollowsHowLongRunsTakeAndHowManyWait) {
@@ -179,6 +241,7 @@ TEST_F(AdmissionTest, TheRetryTimeIsNeverBelowASecondOrAboveAMinute) {
 TEST_F(AdmissionTest, BudgetsHaveTheNamesOfTheConfiguration) {
   EXPECT_EQ(budget_name(Budget::kRunning), "max_running");
   EXPECT_EQ(budget_name(Budget::kMemory), "memory_budget");
+  EXPECT_EQ(budget_name(Budget::kAnswers), "answer_budget");
   EXPECT_EQ(budget_name(Budget::kQueued), "max_queued");
   EXPECT_EQ(budget_name(Budget::kQueuedPerPeer), "max_queued_per_peer");
 }

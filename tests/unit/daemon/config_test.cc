@@ -59,6 +59,8 @@ TEST(DaemonConfig, TheTemplateParsesBackToTheDefaults) {
   EXPECT_EQ(config->max_queued_per_peer, defaults.max_queued_per_peer);
   EXPECT_EQ(config->queue_seconds, defaults.queue_seconds);
   EXPECT_EQ(config->memory_budget, defaults.memory_budget);
+  EXPECT_EQ(config->body_budget, defaults.body_budget);
+  EXPECT_EQ(config->answer_budget, defaults.answer_budget);
   EXPECT_EQ(config->drain_seconds, defaults.drain_seconds);
   EXPECT_EQ(config->reaper_seconds, defaults.reaper_seconds);
   EXPECT_EQ(config->stream_buffer, defaults.stream_buffer);
@@ -81,7 +83,7 @@ TEST(DaemonConfig, TheTemplateHasEveryKeyWithACommentAboveIt) {
   collect_paths(*root, paths);
   EXPECT_EQ(std::count_if(paths.begin(), paths.end(),
                           [](const std::string& path) { return !path.starts_with("ceilings."); }),
-            23)
+            25)
       << "as many as the struct has members, but for the ceilings";
   for (const std::string& path : paths) {
     const std::string name = path.substr(path.rfind('.') + 1);
@@ -140,6 +142,10 @@ TEST(DaemonConfig, MistakesNameFileLineAndKey) {
   EXPECT_EQ(mistake("memory_budget = \"101%\""),
             "f:1: key 'memory_budget': 101% is out of range: 1% to 100%");
   EXPECT_THAT(mistake("memory_budget = \"many\""), HasSubstr("'many' is not a size"));
+  EXPECT_EQ(mistake("body_budget = \"31M\""),
+            "f:1: key 'body_budget': 31M is out of range: 32M to 1G");
+  EXPECT_EQ(mistake("answer_budget = \"4M\"\n[ceilings]\nstdout_bytes = \"2M\""),
+            "f: answer_budget (4M) is not twice what one run may write (3M)");
   EXPECT_THAT(mistake("stream_buffer = 1"), HasSubstr("1 is out of range: 64K to 64M"));
   EXPECT_EQ(mistake("socket = \"s\""), "f:1: key 'socket': must be an absolute path");
   EXPECT_EQ(mistake("allow_uids = [-1]"),

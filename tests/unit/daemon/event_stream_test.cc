@@ -32,7 +32,8 @@ class EventStreamTest : public ::testing::Test {
     outcome.stdout_bytes = out;
     outcome.stdout_dropped = dropped;
     outcome.stdout_head = head;
-    for (const std::string& line : events.closing(outcome)) text_ += line;
+    events.close(outcome);
+    while (const auto line = events.next_closing()) text_ += *line;
     text_ += events.result_prefix() + "{}" + std::string(EventStream::result_suffix());
   }
   [[nodiscard]] std::vector<Json> events() const {

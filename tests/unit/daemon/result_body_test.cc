@@ -12,6 +12,8 @@
 namespace sbx::daemon {
 namespace {
 
+using namespace std::string_literals;
+
 UniqueFd file_with(const std::string& content) {
   UniqueFd fd(::memfd_create("content", MFD_CLOEXEC));
   EXPECT_TRUE(sys::write_all(fd.get(), content));
@@ -45,6 +47,37 @@ TEST(ResultBody, WithoutFilesIsTheOutcomesJson) {
   outcome.id = "x";
   ResultBody body(outcome, KeptFiles());
   EXPECT_EQ(text_of(body), to_json(outcome));
+}
+
+// What is decoded in pieces must be what it is as a whole: characters of each length, ill-formed
+// ones, and a cut in the middle of one, at each place of a piece's end.
+TEST(ResultBody, OutputIsWhatTheWholeOutcomesJsonHas) {
+  const std::string odd = "a\0\x01\"\\\n\x7f"s + std::string("\u20ac\U0001d11e\u00e4\u2028");
+  for (const std::string& unit :
+       {std::string("plain "), odd, std::string("\x80"), std::string("\xf0\x9d\x84"),
+        std::string("\xe2\x82\xe2\x82\xac\xff"), std::string("\xf4\x90\x80\x80\xed\xa0\x80")}) {
+    for (std::size_t shift = 0; shift < 9; ++shift) {
+      collect::Outcome outcome;
+      outcome.id = "x";
+      outcome.stdout_bytes = std::string(shift, '-');
+      while (outcome.stdout_bytes.size() < 20'000) outcome.stdout_bytes += unit;
+      outcome.stderr_bytes = outcome.stdout_bytes.substr(0, 10'000);
+      outcome.stderr_dropped = 7;
+      outcome.stderr_head = 5000 + shift;
+      const std::string expected = to_json(outcome);
+      ResultBody body(std::move(outcome), KeptFiles());
+      EXPECT_TRUE(text_of(body) == expected) << unit << shift;
+    }
+  }
+}
+
+TEST(ResultBody, HoldsTheOutputAsItIsAndNotAsJson) {
+  collect::Outcome outcome;
+  outcome.stdout_bytes = std::string(1'000'000, '\0');
+  ResultBody body(std::move(outcome), KeptFiles());
+  EXPECT_LT(body.bytes(), 1'010'000U);
+  EXPECT_GT(body.bytes(), 1'000'000U);
+  EXPECT_GT(text_of(body).size(), 6'000'000U);
 }
 
 TEST(ResultBody, FilesAreWhereTheyBelongWhateverTheOrderOfCollecting) {
@@ -100,8 +133,9 @@ TEST(ResultBody, AFileThatGotShorterIsAnError) {
   outcome.files.push_back(std::move(file));
   ASSERT_EQ(::ftruncate(fd.get(), 2), 0);
   ResultBody body(outcome, std::move(files));
-  ASSERT_TRUE(body.next());
-  EXPECT_FALSE(body.next());
+  auto piece = body.next();
+  while (piece && *piece) piece = body.next();
+  EXPECT_FALSE(piece);
 }
 
 }  // namespace

@@ -360,7 +360,6 @@ TEST_F(Files, AreListedWithParametersThatMakeSense) {
   EXPECT_EQ(list("?limit=0").code(), "invalid_value");
   EXPECT_EQ(list("?limit=1001").code(), "invalid_value");
   EXPECT_EQ(list("?limit=x").code(), "invalid_value");
-  EXPECT_EQ(list("?before=a").code(), "unknown_parameter");
 }
 
 TEST_F(Files, ThatAreSparseComeOutWithTheirHoles) {
