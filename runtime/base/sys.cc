@@ -61,6 +61,15 @@ Result<UniqueFd> open_beneath(int directory, const std::string& path, int flags,
   return sys_error("openat2", path);
 }
 
+Result<UniqueFd> open_regular(int directory, const std::string& path, int flags, mode_t mode) {
+  // O_NONBLOCK: to open a FIFO would be to wait for whoever writes it.
+  SBX_ASSIGN(UniqueFd fd, open_at(directory, path, flags | O_NONBLOCK | O_NOCTTY, mode));
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return sys_error("fstat", path);
+  if (!S_ISREG(info.st_mode)) return invalid(path + " is not a regular file");
+  return fd;
+}
+
 Result<std::string> read_all(int fd, std::size_t limit) {
   std::string content;
   std::array<char, 16384> chunk;
@@ -76,7 +85,7 @@ Result<std::string> read_all(int fd, std::size_t limit) {
 }
 
 Result<std::string> read_file(const std::string& path, std::size_t limit) {
-  SBX_ASSIGN(const UniqueFd fd, open(path, O_RDONLY));
+  SBX_ASSIGN(const UniqueFd fd, open_regular(AT_FDCWD, path, O_RDONLY));
   auto content = read_all(fd.get(), limit);
   if (!content) return unexpected(std::move(content).error().with_context(path));
   return content;

@@ -26,7 +26,12 @@ namespace sbx::sys {
 [[nodiscard]] Result<UniqueFd> open_beneath(int directory, const std::string& path, int flags,
                                             mode_t mode, std::uint64_t resolve);
 
-// Whole contents; kInvalid detail when longer than `limit`.
+// Without waiting, whatever is there: anything but a regular file (a FIFO, a device, a directory)
+// is kInvalid. Of /proc and cgroupfs the files are regular.
+[[nodiscard]] Result<UniqueFd> open_regular(int directory, const std::string& path, int flags,
+                                            mode_t mode = 0);
+
+// Whole contents of a regular file; kInvalid detail when longer than `limit`.
 [[nodiscard]] Result<std::string> read_file(const std::string& path, std::size_t limit);
 [[nodiscard]] Result<std::string> read_all(int fd, std::size_t limit);
 [[nodiscard]] Result<void> write_all(int fd, std::string_view bytes);

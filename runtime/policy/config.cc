@@ -1,6 +1,9 @@
 #include "runtime/policy/config.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -171,11 +174,20 @@ const ConfigKey kKeys[] = {
 
 enum class Whose { kOperators, kUsers };
 
+bool is_anothers(int fd) {
+  struct stat info{};
+  return ::fstat(fd, &info) != 0 || (info.st_uid != 0 && info.st_uid != ::geteuid());
+}
+
 // An absent file is nullopt. An operator's that is there and cannot be read must not be passed
-// over, because it may hold ceilings; a user's out of his own reach is somebody else's (HOME kept
-// by su).
+// over, because it may hold ceilings; a user's that is out of his own reach, or belongs to another
+// but root, is somebody else's (HOME kept by su): nobody runs by what others wrote.
 Result<std::optional<RuntimeConfig>> load_if_present(const std::string& path, Whose whose) {
-  auto text = sys::read_file(path, kMaxTomlBytes);
+  const auto fd = sys::open_regular(AT_FDCWD, path, O_RDONLY);
+  if (fd && whose == Whose::kUsers && is_anothers(fd->get())) {
+    return std::optional<RuntimeConfig>();
+  }
+  const auto text = fd ? sys::read_all(fd->get(), kMaxTomlBytes) : Result<std::string>(fd.error());
   if (!text) {
     const Error& error = text.error();
     if (error.sys_errno == ENOENT || error.sys_errno == ENOTDIR) {

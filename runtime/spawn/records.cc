@@ -84,19 +84,38 @@ bool lock(int fd) {
   return ::flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
+// SECURITY: what lies in the directory was put there by whatever runs as this user. Only a regular
+// file of his, under no link, is a record or an id's lock; the rest is never waited for, and left.
+Result<UniqueFd> open_own_file(int parent, const std::string& name, int flags, mode_t mode = 0) {
+  SBX_ASSIGN(UniqueFd fd, sys::open_regular(parent, name, flags | O_NOFOLLOW, mode));
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return sys_error("fstat", name);
+  if (info.st_uid != ::geteuid()) return invalid(name + " belongs to somebody else");
+  return fd;
+}
+
+// What open_own_file() says of a thing that is there and is no file of ours.
+bool is_something_else(const Error& error) {
+  return error.code == ErrorCode::kInvalid || error.sys_errno == EISDIR ||
+         error.sys_errno == ELOOP || error.sys_errno == ENXIO;
+}
+
 // Ids for runs are those below it, for sessions those from it on.
 std::uint32_t end_of_run_ids(std::uint32_t count) {
   return std::max(2U, count / 2);
 }
 
-// None when somebody else holds it.
+// None when somebody else holds it, or when something else than a lock lies there.
 Result<std::optional<IdLease>> try_lease(const RuntimeDirectory& directory, std::uint32_t index) {
-  SBX_ASSIGN(UniqueFd fd, sys::open_at(directory.ids_fd(), std::to_string(index),
-                                       O_RDWR | O_CREAT | O_NOFOLLOW, 0600));
-  if (!lock(fd.get())) return std::optional<IdLease>();
+  auto fd = open_own_file(directory.ids_fd(), std::to_string(index), O_RDWR | O_CREAT, 0600);
+  if (!fd) {
+    if (is_something_else(fd.error())) return std::optional<IdLease>();
+    return std::move(fd).error();
+  }
+  if (!lock(fd->get())) return std::optional<IdLease>();
   // A file made under a strange umask would shut its own owner out the next time.
-  if (::fchmod(fd.get(), 0600) != 0) return sys_error("fchmod", "id lock");
-  return std::optional<IdLease>(IdLease{index, std::move(fd)});
+  if (::fchmod(fd->get(), 0600) != 0) return sys_error("fchmod", "id lock");
+  return std::optional<IdLease>(IdLease{index, *std::move(fd)});
 }
 
 }  // namespace
@@ -132,7 +151,7 @@ bool RuntimeDirectory::is_dead_group(std::string_view group) const {
 
 bool RuntimeDirectory::is_dead(std::string_view record) const {
   const std::string name = std::string(record) + std::string(kSuffix);
-  const auto fd = sys::open_at(runs_.get(), name, O_RDONLY | O_NOFOLLOW);
+  const auto fd = open_own_file(runs_.get(), name, O_RDONLY);
   if (!fd) return fd.error().sys_errno == ENOENT;
   return lock(fd->get());
 }
@@ -147,7 +166,7 @@ std::vector<std::string> RuntimeDirectory::remove_dead_records() const {
   while (const dirent* entry = ::readdir(dir.get())) {
     const std::string_view name = entry->d_name;
     if (!name.ends_with(kSuffix)) continue;
-    const auto fd = sys::open_at(runs_.get(), entry->d_name, O_RDONLY | O_NOFOLLOW);
+    const auto fd = open_own_file(runs_.get(), entry->d_name, O_RDONLY);
     if (fd && lock(fd->get()) && ::unlinkat(runs_.get(), entry->d_name, 0) == 0) {
       removed.emplace_back(name.substr(0, name.size() - kSuffix.size()));
     }

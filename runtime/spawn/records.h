@@ -34,7 +34,8 @@ class RuntimeDirectory {
   // True when a group is named after a record of this directory that is dead.
   [[nodiscard]] bool is_dead_group(std::string_view group) const;
 
-  // True when `record` has no file, or one that nobody holds locked.
+  // True when `record` has no file, or one that nobody holds locked. What is no regular file of the
+  // caller's is no record: never dead, never waited for, and left alone.
   [[nodiscard]] bool is_dead(std::string_view record) const;
   // Unlinks the files of dead records; returns their names. Their groups must be gone by then.
   std::vector<std::string> remove_dead_records() const;

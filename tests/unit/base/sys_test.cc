@@ -114,6 +114,17 @@ TEST_F(Files, ThatAreNotThereAreNamed) {
   EXPECT_FALSE(fs::exists(path_ + "/none"));
 }
 
+TEST_F(Files, ThatAreNoneAreRefusedAndNotWaitedFor) {
+  ASSERT_EQ(::mkfifo((path_ + "/fifo").c_str(), 0600), 0);
+  for (const std::string& path : {path_ + "/fifo", path_, std::string("/dev/zero")}) {
+    const auto content = read_file(path, 10);
+    ASSERT_FALSE(content) << path;
+    EXPECT_EQ(content.error().code, ErrorCode::kInvalid);
+    EXPECT_EQ(content.error().detail, path + " is not a regular file");
+  }
+  EXPECT_TRUE(read_file("/proc/self/stat", 4096));
+}
+
 TEST_F(Files, TellTheirFileSystem) {
   EXPECT_TRUE(has_magic(open("/proc/self", O_RDONLY)->get(), PROC_SUPER_MAGIC));
   EXPECT_FALSE(has_magic(fd_.get(), PROC_SUPER_MAGIC));

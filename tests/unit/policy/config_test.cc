@@ -170,6 +170,23 @@ TEST_F(LoadRuntimeConfig, TheUsersFileIsRead) {
   EXPECT_EQ(config->max_pids, 9U);
 }
 
+TEST_F(LoadRuntimeConfig, AnothersFileIsNotTheUsers) {
+  const std::string path = home_ + "/sbx/runtime.toml";
+  std::ofstream(path) << "max_pids = 9\n";
+  if (::chown(path.c_str(), 12345, 12345) != 0) {
+    ASSERT_NE(::geteuid(), 0U) << "only an ordinary user cannot give a file away";
+    return;
+  }
+  const auto config = load_runtime_config();
+  ASSERT_TRUE(config) << error_of(config);
+  expect_defaults(*config);
+}
+
+TEST_F(LoadRuntimeConfig, WhatIsNoFileIsRefusedAndNotWaitedFor) {
+  ASSERT_EQ(::mkfifo((home_ + "/sbx/runtime.toml").c_str(), 0600), 0);
+  EXPECT_THAT(error_of(load_runtime_config()), HasSubstr("is not a regular file"));
+}
+
 TEST_F(LoadRuntimeConfig, ABrokenFileIsNotPassedOver) {
   std::ofstream(home_ + "/sbx/runtime.toml") << "max_pids = \n";
   EXPECT_THAT(error_of(load_runtime_config()), HasSubstr("/sbx/runtime.toml:1: "));

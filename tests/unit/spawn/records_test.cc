@@ -5,15 +5,19 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "runtime/base/sys.h"
 
@@ -220,6 +224,61 @@ TEST_F(Records, ThatAreLinksAreNotFollowed) {
   EXPECT_TRUE(fs::exists(path_of("outside.json")));
 }
 
+// Makes one of each kind that is no regular file, named `name`(kind); a device's stands for a link.
+std::vector<std::string> make_no_files(const std::string& directory,
+                                       const std::function<std::string(int)>& name) {
+  std::vector<std::string> paths;
+  for (int kind = 0; kind < 6; ++kind) paths.push_back(directory + "/" + name(kind));
+  EXPECT_EQ(::mkfifo(paths[0].c_str(), 0600), 0);
+  EXPECT_TRUE(fs::create_directory(paths[1]));
+  fs::create_symlink("/dev/null", paths[2]);
+  fs::create_symlink("no-such-file", paths[3]);
+  fs::create_symlink(paths[0], paths[4]);
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  EXPECT_LT(paths[5].size(), sizeof address.sun_path);
+  paths[5].copy(address.sun_path, sizeof address.sun_path - 1);
+  const UniqueFd bound(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  EXPECT_EQ(::bind(bound.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  return paths;
+}
+
+bool is_there(const std::string& path) {
+  return fs::symlink_status(path).type() != fs::file_type::not_found;
+}
+
+TEST_F(Records, ThatAreNoFilesAreNeitherWaitedForNorTouched) {
+  const auto paths = make_no_files(path_of("run/runs"), [](int kind) {
+    return std::string(16, static_cast<char>('a' + kind)) + ".json";
+  });
+  EXPECT_TRUE(directory_->remove_dead_records().empty());
+  for (const std::string& path : paths) {
+    EXPECT_TRUE(is_there(path)) << path;
+    EXPECT_FALSE(directory_->is_dead(fs::path(path).stem().string())) << path;
+  }
+}
+
+TEST_F(Records, OfDevicesNamesAreFilesAsOthers) {
+  for (const char* const name : {"null.json", "tty.json", "...json"}) {
+    std::ofstream(path_of(std::string("run/runs/") + name)) << "x";
+  }
+  EXPECT_EQ(directory_->remove_dead_records().size(), 3U);
+}
+
+TEST_F(Records, OfOthersAreLeftAlone) {
+  const std::string path = path_of("run/runs/theirs.json");
+  std::ofstream(path) << "x";
+  EXPECT_TRUE(directory_->is_dead("theirs")) << "control";
+  if (::chown(path.c_str(), 12345, 12345) != 0) {
+    ASSERT_EQ(errno, EPERM);
+    // An ordinary user can give nothing away: then nothing of others is there.
+    ASSERT_NE(::geteuid(), 0U);
+    return;
+  }
+  EXPECT_FALSE(directory_->is_dead("theirs"));
+  EXPECT_TRUE(directory_->remove_dead_records().empty());
+}
+
 TEST(RunIds, AreSixteenDigitsAndDiffer) {
   std::set<std::string> ids;
   for (int i = 0; i < 1000; ++i) {
@@ -270,6 +329,15 @@ TEST_F(Leases, OfAPoolAreKeptForItsNextRun) {
   const auto again = pool.take(8);
   ASSERT_TRUE(again);
   EXPECT_EQ(again->index, 1U);
+}
+
+TEST_F(Leases, GoAroundWhatIsNoFile) {
+  const auto paths =
+      make_no_files(path_of("run/ids"), [](int kind) { return std::to_string(1 + kind); });
+  const auto lease = lease_id(*directory_, 100);
+  ASSERT_TRUE(lease) << to_string(lease.error());
+  EXPECT_EQ(lease->index, 1 + paths.size());
+  for (const std::string& path : paths) EXPECT_TRUE(is_there(path)) << path;
 }
 
 TEST_F(Leases, OfASingleIdAreIdZeroForEverybody) {
