@@ -57,10 +57,10 @@ bool more_specific(const std::vector<std::string>& a, const std::vector<std::str
       [](const std::string& x, const std::string& y) { return kind_of(x) < kind_of(y); });
 }
 
-Problem not_found(const Target& target) {
-  return {.status = 404,
-          .code = problem_code::kNotFound,
-          .detail = "there is nothing at " + target.path};
+// Problems of the router leave out the path: a client may have put a key into it.
+Problem not_found() {
+  return {
+      .status = 404, .code = problem_code::kNotFound, .detail = "there is nothing at this path"};
 }
 
 }  // namespace
@@ -86,14 +86,14 @@ std::variant<Router::Match, Problem> Router::find(Method method, const Target& t
     best_parameters = *std::move(parameters);
   }
   if (best) return Match{&routes_[*best], std::move(best_parameters)};
-  if (allowed.empty()) return not_found(target);
+  if (allowed.empty()) return not_found();
   std::ranges::sort(allowed);
   const auto repeated = std::ranges::unique(allowed);
   allowed.erase(repeated.begin(), repeated.end());
   if (std::ranges::find(allowed, "GET") != allowed.end()) allowed.emplace_back("HEAD");
   return Problem{.status = 405,
                  .code = problem_code::kMethodNotAllowed,
-                 .detail = target.path + " does not take this method",
+                 .detail = "this path does not take this method",
                  .allowed = std::move(allowed)};
 }
 

@@ -71,6 +71,16 @@ TEST(Router, AnotherMethodGets405WithThoseThatThereAre) {
   EXPECT_EQ(find(router, Method::kOther, "/nowhere"), (Found{"404", {}}));
 }
 
+TEST(Router, ItsProblemsDoNotRepeatThePath) {
+  const Router router = with_routes();
+  for (const char* target : {"/sk-key", "/v1/sessions/sk-key"}) {
+    const auto found = router.find(Method::kPost, *parse_target(target));
+    ASSERT_TRUE(std::holds_alternative<Problem>(found));
+    EXPECT_FALSE(std::get<Problem>(found).detail.empty());
+    EXPECT_EQ(std::get<Problem>(found).detail.find("sk-key"), std::string::npos);
+  }
+}
+
 TEST(Router, HeadIsAnsweredByGet) {
   const Router router = with_routes();
   EXPECT_EQ(find(router, Method::kHead, "/v1/sessions"), (Found{"/v1/sessions", {}}));
