@@ -393,6 +393,10 @@ Result<DaemonConfig> parse_daemon_config(std::string_view text, std::string_view
   SBX_ASSIGN(const TomlValue root, parse_toml(text, origin));
   DaemonConfig config;
   SBX_TRY(read_table(config, root, origin));
+  // A default is no reason to refuse what was written.
+  if (root.find("max_queued_per_peer") == nullptr) {
+    config.max_queued_per_peer = std::min(config.max_queued_per_peer, config.max_queued);
+  }
   SBX_TRY(check_whole(config, origin));
   return config;
 }

@@ -153,7 +153,9 @@ Result<Started> start_up(const Arguments& arguments) {
   // Before there is a socket, which root's directory would keep.
   SBX_TRY(SessionStore::refuse_in_use(places.sessions_dir()));
   SBX_ASSIGN(std::vector<http::Listener> listeners, open_listeners(places, user));
-  const std::uint64_t budget = budget_bytes(config.memory_budget, usable_memory());
+  // In whole MiB, as refusals will name it.
+  const auto whole = [](std::uint64_t bytes) { return bytes / policy::kMiB * policy::kMiB; };
+  const std::uint64_t budget = whole(budget_bytes(config.memory_budget, usable_memory()));
   const plan::HostFacts host = plan::read_host_facts(configuration.runtime, 0);
 
   SBX_ASSIGN(Sandbox sandbox, open_sandbox(configuration, places, user));
@@ -163,11 +165,9 @@ Result<Started> start_up(const Arguments& arguments) {
   SBX_ASSIGN(SessionStore sessions, SessionStore::open(places.sessions_dir()));
   SBX_ASSIGN(Sandbox::Swept swept, sandbox.sweep());
   SBX_TRY(note_reaped(audit, swept));
-  RequestRules rules{
-      configuration.profiles,
-      effective_ceilings(config.ceilings, configuration.runtime,
-                         // In whole MiB, as refusals will name it.
-                         std::min(budget, host.memory) / policy::kMiB * policy::kMiB, host.cpus)};
+  RequestRules rules{configuration.profiles,
+                     effective_ceilings(config.ceilings, configuration.runtime,
+                                        whole(std::min(budget, host.memory)), host.cpus)};
   SBX_TRY(prove(sandbox, rules));
   return Started{std::move(configuration), places,           std::move(listeners),
                  std::move(sandbox),       std::move(audit), std::move(sessions),

@@ -131,6 +131,13 @@ network = "host"
   EXPECT_EQ(config->ceilings.text("network"), "host");
 }
 
+TEST(DaemonConfig, ADefaultFollowsWhatWasWritten) {
+  const auto config = parse_daemon_config("max_queued = 60", "f");
+  ASSERT_TRUE(config) << to_string(config.error());
+  EXPECT_EQ(config->max_queued_per_peer, 60U);
+  EXPECT_FALSE(parse_daemon_config("max_queued = 60\nmax_queued_per_peer = 61", "f"));
+}
+
 TEST(DaemonConfig, MistakesNameFileLineAndKey) {
   EXPECT_EQ(mistake("\nmax_runing = 3"), "f:2: key 'max_runing': unknown key");
   EXPECT_EQ(mistake("[sessions]\nidle = 3"), "f:2: key 'sessions.idle': unknown key");
