@@ -27,9 +27,12 @@ bool is_masked(std::string_view value) {
   return value == "masked";
 }
 
-// A file of /proc that says nothing inside; where the host has none, there is nothing to hide.
-constexpr AttackCase silent(std::string_view path) {
-  return {kViews, path, kProc, "file", path, path, value(is_nothing, ENOENT), kPlain, ENOENT};
+// A file of /proc that says nothing inside; where the host has none, there is nothing to hide. Of
+// the caller: it tells of him, and he may have nothing.
+constexpr bool kOfTheCaller = true;
+constexpr AttackCase silent(std::string_view path, bool of_the_caller = false) {
+  return {kViews, path,   kProc,        "file", path, path, value(is_nothing, ENOENT),
+          kPlain, ENOENT, of_the_caller};
 }
 constexpr AttackCase empty(std::string_view path) {
   return {kViews, path,   kProc, "directory", path, path, value(is_empty, ENOENT),
@@ -42,8 +45,8 @@ constexpr AttackCase kCases[] = {
     {kViews, "pid 1 in /proc", kProc, "open", "/proc/1/stat", "/proc/1/stat", refused(ENOENT),
      kPlain},
     silent("/proc/kcore"),
-    silent("/proc/keys"),
-    silent("/proc/key-users"),
+    silent("/proc/keys", kOfTheCaller),
+    silent("/proc/key-users", kOfTheCaller),
     silent("/proc/timer_list"),
     silent("/proc/kallsyms"),
     silent("/proc/interrupts"),

@@ -149,6 +149,16 @@ TEST(SelftestCases, WhatTheHostDoesNotHaveIsNotApplicable) {
             CaseState::kNotApplicable);
 }
 
+TEST(SelftestCases, AnEmptyListOfKeysInsideSaysNothingWhereTheCallerHasNoneToShow) {
+  for (const char* const name : {"/proc/keys", "/proc/key-users"}) {
+    const AttackCase& attack = find(name);
+    const Observation empty = answered(0, "nothing");
+    EXPECT_EQ(judge(attack, empty, empty), CaseState::kNotApplicable);
+    EXPECT_EQ(judge(attack, empty, answered(0, "0: 1 1/1")), CaseState::kPass);
+    EXPECT_EQ(judge(attack, answered(0, "0: 1 1/1"), empty), CaseState::kFail);
+  }
+}
+
 TEST(SelftestCases, TheIdMapMustBeOneNestedId) {
   const AttackCase& attack = find("no host id in uid_map");
   EXPECT_TRUE(matches(attack.expected, answered(0, "     65534          7          1|")));
