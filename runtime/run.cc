@@ -1,7 +1,5 @@
 #include "runtime/run.h"
 
-#include <sys/socket.h>
-
 #include <algorithm>
 #include <cerrno>
 
@@ -16,8 +14,6 @@ using Clock = std::chrono::steady_clock;
 
 // The walk is bounded in entries and bytes; this is for a walker that hangs.
 constexpr std::chrono::seconds kCollectPatience{60};
-// For a gigabyte in small files on a slow disk.
-constexpr std::chrono::seconds kSavePatience{600};
 // A v1 group is empty within milliseconds of the last process; a v2 one tells.
 constexpr std::chrono::milliseconds kRemovePatience{2000};
 constexpr std::chrono::milliseconds kLongestPause{16};
@@ -132,7 +128,6 @@ Clock::time_point RunInFlight::next_deadline() const {
   if (phase_ == Phase::kCollecting) {
     return collection_->busy() ? Clock::time_point::min() : collect_deadline_;
   }
-  if (phase_ == Phase::kSaving) return save_deadline_;
   return phase_ == Phase::kReleasing ? next_removal_ : Clock::time_point::max();
 }
 
@@ -145,8 +140,7 @@ void RunInFlight::step(const std::vector<pollfd>& ready) {
     case Phase::kCollecting:
       return step_collection(ready);
     case Phase::kSaving:
-      if (is_ready(ready, hooks_.workspace->saved_fd())) return finish();
-      if (Clock::now() >= save_deadline_) cut_save();
+      if (is_ready(ready, hooks_.workspace->saved_fd())) finish();
       return;
     case Phase::kReleasing:
       if (Clock::now() >= next_removal_) step_release();
@@ -244,27 +238,11 @@ void RunInFlight::begin_save() {
     save_failure_ = std::move(walker).error();
     return finish();
   }
-  auto cut = sys::duplicate_above(walker->get(), 0);
-  if (!cut) {
-    save_failure_ = std::move(cut).error();
-    return finish();
-  }
-  save_cut_ = *std::move(cut);
-  save_deadline_ = Clock::now() + kSavePatience;
   hooks_.workspace->save(*std::move(walker));
   phase_ = Phase::kSaving;
 }
 
-// Whoever saves finds the walk at an end, gives up and says so, which is waited for: until then the
-// tree is his. What he has whole already he may still put in place, and then it is saved.
-void RunInFlight::cut_save() {
-  (void)::shutdown(save_cut_.get(), SHUT_RDWR);  // of a socket of ours
-  save_deadline_ = Clock::time_point::max();
-  save_is_cut_ = true;
-}
-
 void RunInFlight::finish() {
-  save_cut_.reset();  // else a walker whose reader failed would not notice
   outcome_ = make_outcome();
   collection_.reset();
   control_.reset();
@@ -319,12 +297,6 @@ collect::SavedWorkspace RunInFlight::take_saved() {
   auto saved = save_failure_ ? Result<collect::SavedWorkspace>(*std::move(save_failure_))
                              : hooks_.workspace->saved();
   if (saved) return *std::move(saved);
-  if (save_is_cut_) {
-    Error late;
-    late.operation = "deadline";
-    late.detail = "the save did not end in time";
-    saved = unexpected(std::move(late));
-  }
   kept.reason = to_string(saved.error());
   fail_collection(std::move(saved).error().with_context(
       "the workspace was not saved, its files are as they were before the run"));

@@ -61,7 +61,6 @@ class RunInFlight final : public Run {
   [[nodiscard]] bool wants_files() const;
   void step_collection(const std::vector<pollfd>& ready);
   void begin_save();
-  void cut_save();
   void fail_collection(Error error);
   [[nodiscard]] Result<UniqueFd> request_walk(spawn::Tree tree);
   void finish();
@@ -84,9 +83,6 @@ class RunInFlight final : public Run {
   std::unique_ptr<collect::Collection> collection_;
   std::optional<Error> collect_failure_, save_failure_;
   std::chrono::steady_clock::time_point collect_started_, collect_deadline_;
-  UniqueFd save_cut_;  // the walker's socket
-  bool save_is_cut_ = false;
-  std::chrono::steady_clock::time_point save_deadline_;
   std::chrono::steady_clock::time_point next_removal_, removal_deadline_;
   std::chrono::milliseconds removal_pause_{1};
   Phase phase_ = Phase::kSupervising;
