@@ -50,7 +50,9 @@ struct Ending {
   // Ours: a set-up step, a lost spawner. Not init dying after exec by a signal: the verdict judges
   // that from init_wait_status, since where payload and init share a uid it may be an attack.
   std::optional<Error> failure;
-  bool exec_reached = false;               // "about to exec" was reported and the exec did not fail
+  // "About to exec" was reported: set-up is over. Stays so where the exec failed:
+  // payload_wait_status is then 126 or 127.
+  bool exec_reached = false;
   std::optional<int> payload_wait_status;  // as waitpid gives it
   std::optional<int> init_wait_status;
   std::optional<SeenCall> hostile;  // set: ended by a hostile call
