@@ -61,6 +61,16 @@ const std::vector<Reason>& reasons() {
        "controlling terminal (`SettingUp.TheCallersTerminalCannotBeTypedInto`).",
        {"type into the terminal", "type into the terminal, high bits", "paste into the terminal",
         "paste into the terminal, high bits", "change the line discipline"}},
+      {"beside the limits",
+       "No group is charged for what the option keeps, or it comes from a budget of the whole "
+       "host. Only `rlimits` and the cap on processes bound how much it is in all.",
+       {"IPv6 extension headers", "IPv6 extension headers, high bits", "socket filter",
+        "protocol module on a socket"}},
+      {"the same files",
+       "The image's files and the host's devices are the same for all runs. `user_namespace` "
+       "bounds "
+       "how many inotify instances there are, not what they tell.",
+       {"inotify_init1", "inotify_add_watch", "fcntl F_NOTIFY", "fcntl F_NOTIFY, high bits"}},
       {"own limits",
        "Every process may lower its own limits.",
        {"core limit to 0", "core limit to 0, high bits", "core limit to 0 by setrlimit",
