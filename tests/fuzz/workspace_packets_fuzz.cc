@@ -28,8 +28,8 @@ constexpr int kMaxPieces = 48;
 // A place on a tmpfs: an old generation, and what must never change.
 struct Ground {
   Ground() {
-    std::string path =
-        ::access("/dev/shm", W_OK) == 0 ? "/dev/shm/test-sbx-fuzz-XXXXXX" : "/tmp/test-sbx-fuzz-XXXXXX";
+    std::string path = ::access("/dev/shm", W_OK) == 0 ? "/dev/shm/test-sbx-fuzz-XXXXXX"
+                                                       : "/tmp/test-sbx-fuzz-XXXXXX";
     require(::mkdtemp(path.data()) != nullptr);
     auto opened = sbx::sys::open(path, O_RDONLY | O_DIRECTORY);
     require(opened.has_value());
