@@ -97,7 +97,7 @@ TEST_F(Caller, IsNowhereToBeReadNorIsTheRunsName) {
   ASSERT_TRUE(run) << to_string(run.error());
   const std::vector<std::string> words = {
       (*run)->id(), arena().ground().config().runtime_dir, arena().ground().config().cgroup_parent,
-      std::filesystem::current_path().string() + "/", "sbx-test-"};
+      std::filesystem::current_path().string() + "/", "test-sbx-"};
   ASSERT_TRUE(sys::write_all(input->second.get(), in_hexadecimal(words)));
   input->second.reset();
   ASSERT_TRUE(drive(**run));
@@ -105,7 +105,7 @@ TEST_F(Caller, IsNowhereToBeReadNorIsTheRunsName) {
   ASSERT_TRUE(seen.answered) << seen.trouble;
   // The image of these tests lies in a directory of theirs, which mountinfo says, as it says where
   // any image lies.
-  EXPECT_EQ(seen.value, "mountinfo: sbx-test-");
+  EXPECT_EQ(seen.value, "mountinfo: test-sbx-");
 }
 
 // ---- programs that the file system says have power

@@ -337,7 +337,9 @@ class Agent:
         connection = UnixConnection(self.socket)
         try:
             content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
-            connection.request(method, target, content, headers or {})
+            # Whom the server does not admit it answers at once, maybe before all is sent.
+            with contextlib.suppress(BrokenPipeError):
+                connection.request(method, target, content, headers or {})
             return Answer(connection.getresponse())
         finally:
             connection.close()

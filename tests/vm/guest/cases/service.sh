@@ -22,17 +22,16 @@ install_service() {
 # small Debian there is no curl.
 ask() {
   python3 - "${ask_socket:-/run/sbx/sbxd.sock}" "$@" <<'PY'
-import socket, sys
+import contextlib, http.client, socket, sys
 path, method, target, body = (sys.argv[1:] + [""])[:4]
-s = socket.socket(socket.AF_UNIX)
-s.connect(path)
-s.sendall(f"{method} {target} HTTP/1.1\r\nHost: sbx\r\nConnection: close\r\n"
-          f"Content-Length: {len(body.encode())}\r\n\r\n{body}".encode())
-answer = b""
-while piece := s.recv(65536):
-    answer += piece
-print(answer.decode().split("\r\n", 1)[0])
-print(answer.decode().split("\r\n\r\n", 1)[1])
+connection = http.client.HTTPConnection("sbx")
+connection.sock = socket.socket(socket.AF_UNIX)
+connection.sock.connect(path)
+with contextlib.suppress(BrokenPipeError):  # who is not admitted is answered at once
+    connection.request(method, target, body.encode() or None)
+answer = connection.getresponse()
+print("HTTP/1.1", answer.status, answer.reason)
+print(answer.read().decode())
 PY
 }
 
