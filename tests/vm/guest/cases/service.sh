@@ -19,19 +19,27 @@ install_service() {
 }
 
 # ask METHOD TARGET [BODY]: the answer's status line and body, of sbxd or whom ask_socket names. In a
-# small Debian there is no curl.
+# small Debian there is no curl, and no http module.
 ask() {
   python3 - "${ask_socket:-/run/sbx/sbxd.sock}" "$@" <<'PY'
-import contextlib, http.client, socket, sys
+import socket, sys
 path, method, target, body = (sys.argv[1:] + [""])[:4]
-connection = http.client.HTTPConnection("sbx")
-connection.sock = socket.socket(socket.AF_UNIX)
-connection.sock.connect(path)
-with contextlib.suppress(BrokenPipeError):  # who is not admitted is answered at once
-    connection.request(method, target, body.encode() or None)
-answer = connection.getresponse()
-print("HTTP/1.1", answer.status, answer.reason)
-print(answer.read().decode())
+s = socket.socket(socket.AF_UNIX)
+s.connect(path)
+s.sendall(f"{method} {target} HTTP/1.1\r\nHost: sbx\r\nConnection: close\r\n"
+          f"Content-Length: {len(body.encode())}\r\n\r\n{body}".encode())
+answer = b""
+while piece := s.recv(65536):
+    answer += piece
+head, rest = answer.split(b"\r\n\r\n", 1)
+if b"transfer-encoding: chunked" in head.lower():
+    pieces = b""
+    while size := int(rest.split(b"\r\n", 1)[0], 16):
+        rest = rest.split(b"\r\n", 1)[1]
+        pieces, rest = pieces + rest[:size], rest[size + 2:]
+    rest = pieces
+print(head.decode().split("\r\n", 1)[0])
+print(rest.decode())
 PY
 }
 
