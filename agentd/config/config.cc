@@ -34,7 +34,7 @@ struct Key {
   Member member;
   double min = 0;
   double max = 0;
-  std::initializer_list<std::string_view> allowed = {};
+  std::vector<std::string_view> allowed = {};  // empty: any
 };
 
 constexpr double kDay = 24 * 3600;
