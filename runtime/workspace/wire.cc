@@ -44,8 +44,8 @@ Result<void> send(int socket, Record record, std::string_view path, std::string_
   record.target_size = static_cast<std::uint32_t>(target.size());
   std::array<std::uint8_t, kMaxPacket> packet;
   std::memcpy(packet.data(), &record, sizeof record);
-  std::memcpy(packet.data() + sizeof record, path.data(), path.size());
-  std::memcpy(packet.data() + sizeof record + path.size(), target.data(), target.size());
+  std::copy(target.begin(), target.end(),
+            std::copy(path.begin(), path.end(), packet.begin() + sizeof record));
   const std::size_t size = sizeof record + path.size() + target.size();
   return collect::wire::send_patiently(socket, {packet.data(), size}, fd);
 }
