@@ -55,7 +55,8 @@ class ToolsDriverTest : public ::testing::Test {
                             .sandbox = sandbox_,
                             .ledger = ledger_.ledger,
                             .composer = *composer};
-    ToolsDriver driver(services, {}, record_, stop_, [](const Record&) {});
+    const Submission submission;
+    ToolsDriver driver(services, submission, record_, stop_, [](const Record&) {});
     sbx::async::test::run_on(loop_, driver.run());
     for (const char* unit : {"tokens", "cost", "sandbox_ms"}) {
       EXPECT_EQ(ledger_.book.balance("request/r1/" + std::string(unit))->reserved, 0) << unit;
