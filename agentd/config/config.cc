@@ -5,14 +5,12 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <cstdlib>
 #include <optional>
 #include <utility>
 #include <variant>
 
+#include "runtime/base/config_file.h"
 #include "runtime/base/log.h"
-#include "runtime/base/sys.h"
 #include "runtime/base/toml.h"
 
 namespace agentd::config {
@@ -300,27 +298,6 @@ Result<void> check_paths(const AgentConfig& config) {
   return {};
 }
 
-enum class Absent { kIsAnError, kIsFine };
-
-Result<std::optional<std::string>> read_text(const std::string& path, Absent absent) {
-  auto text = sbx::sys::read_file(path, sbx::kMaxTomlBytes);
-  if (text) return std::optional<std::string>(*std::move(text));
-  const sbx::Error& error = text.error();
-  const bool not_there = error.sys_errno == ENOENT || error.sys_errno == ENOTDIR;
-  if (not_there && absent == Absent::kIsFine) return std::optional<std::string>();
-  return sbx::host_lacks("read", error.sys_errno, path + ": " + error.detail,
-                         "make " + path + " readable, or name another with --config");
-}
-
-std::string user_config_path() {
-  // XDG base directories: a relative value is to be ignored.
-  const char* base = std::getenv("XDG_CONFIG_HOME");
-  if (base != nullptr && base[0] == '/') return std::string(base) + "/sbx/agentd.toml";
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && home[0] == '/') return std::string(home) + "/.config/sbx/agentd.toml";
-  return {};
-}
-
 void append_comment(std::string& text, std::string_view comment) {
   text += '\n';
   if (comment.empty()) return;
@@ -343,20 +320,9 @@ bool is_loopback_url(std::string_view url) {
 }
 
 Result<AgentConfig> load_config(const std::string& path) {
-  std::vector<std::pair<std::string, Absent>> places;
-  if (!path.empty()) {
-    places.emplace_back(path, Absent::kIsAnError);
-  } else {
-    places.emplace_back("/etc/sbx/agentd.toml", Absent::kIsFine);
-    if (std::string user = user_config_path(); !user.empty()) {
-      places.emplace_back(std::move(user), Absent::kIsFine);
-    }
-  }
-  for (const auto& [place, absent] : places) {
-    SBX_ASSIGN(const auto text, read_text(place, absent));
-    if (text) return parse_config(*text, place);
-  }
-  return AgentConfig{};
+  SBX_ASSIGN(const auto file, sbx::find_config_file(path, "agentd.toml"));
+  if (!file) return AgentConfig{};
+  return parse_config(file->text, file->path);
 }
 
 Result<AgentConfig> parse_config(std::string_view text, std::string_view origin) {

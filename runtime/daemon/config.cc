@@ -3,14 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <optional>
 #include <set>
 #include <variant>
 
+#include "runtime/base/config_file.h"
 #include "runtime/base/log.h"
-#include "runtime/base/sys.h"
 #include "runtime/base/toml.h"
 #include "runtime/policy/layers.h"
 
@@ -119,7 +117,7 @@ const Key kKeys[] = {
      "run\n"
      "counts with its stdout_bytes and stderr_bytes, and then with what there is, until its "
      "client\n"
-     "has read it.",
+     "has read it. Unless it is written here it grows with max_running.",
      &DaemonConfig::answer_budget, 4 * policy::kMiB, 65536 * policy::kMiB},
     {"drain_seconds", "How long runs may go on after SIGTERM, before they are cancelled.",
      &DaemonConfig::drain_seconds, 0, kDay},
@@ -322,27 +320,6 @@ Result<void> check_whole(const DaemonConfig& config, std::string_view origin) {
   return {};
 }
 
-enum class Absent { kIsAnError, kIsFine };
-
-Result<std::optional<std::string>> read_text(const std::string& path, Absent absent) {
-  auto text = sys::read_file(path, kMaxTomlBytes);
-  if (text) return std::optional<std::string>(*std::move(text));
-  const Error& error = text.error();
-  const bool not_there = error.sys_errno == ENOENT || error.sys_errno == ENOTDIR;
-  if (not_there && absent == Absent::kIsFine) return std::optional<std::string>();
-  return host_lacks("read", error.sys_errno, path + ": " + error.detail,
-                    "make " + path + " readable, or name another with --config");
-}
-
-std::string user_config_path() {
-  // XDG base directories: a relative value is to be ignored.
-  const char* base = std::getenv("XDG_CONFIG_HOME");
-  if (base != nullptr && base[0] == '/') return std::string(base) + "/sbx/sbxd.toml";
-  const char* home = std::getenv("HOME");
-  if (home != nullptr && home[0] == '/') return std::string(home) + "/.config/sbx/sbxd.toml";
-  return {};
-}
-
 void append_comment(std::string& text, std::string_view comment) {
   text += "\n# ";
   for (const char c : comment) text += c == '\n' ? std::string("\n# ") : std::string(1, c);
@@ -373,20 +350,9 @@ std::string ceilings_template(const Ceilings& ceilings) {
 }  // namespace
 
 Result<DaemonConfig> load_daemon_config(const std::string& path) {
-  std::vector<std::pair<std::string, Absent>> places;
-  if (!path.empty()) {
-    places.emplace_back(path, Absent::kIsAnError);
-  } else {
-    places.emplace_back("/etc/sbx/sbxd.toml", Absent::kIsFine);
-    if (std::string user = user_config_path(); !user.empty()) {
-      places.emplace_back(std::move(user), Absent::kIsFine);
-    }
-  }
-  for (const auto& [place, absent] : places) {
-    SBX_ASSIGN(const auto text, read_text(place, absent));
-    if (text) return parse_daemon_config(*text, place);
-  }
-  return DaemonConfig{};
+  SBX_ASSIGN(const auto file, find_config_file(path, "sbxd.toml"));
+  if (!file) return DaemonConfig{};
+  return parse_daemon_config(file->text, file->path);
 }
 
 Result<DaemonConfig> parse_daemon_config(std::string_view text, std::string_view origin) {
@@ -396,6 +362,12 @@ Result<DaemonConfig> parse_daemon_config(std::string_view text, std::string_view
   // A default is no reason to refuse what was written.
   if (root.find("max_queued_per_peer") == nullptr) {
     config.max_queued_per_peer = std::min(config.max_queued_per_peer, config.max_queued);
+  }
+  if (root.find("answer_budget") == nullptr) {
+    // As many runs as are allowed at once, all of one user, with the usual limits.
+    const policy::Limits usual;
+    config.answer_budget = std::max(
+        config.answer_budget, 2 * config.max_running * (usual.stdout_bytes + usual.stderr_bytes));
   }
   SBX_TRY(check_whole(config, origin));
   return config;

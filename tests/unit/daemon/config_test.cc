@@ -166,6 +166,18 @@ TEST(DaemonConfig, MistakesNameFileLineAndKey) {
   EXPECT_THAT(mistake("max_queued = 1\nmax_queued_per_peer = 2"), HasSubstr("is above max_queued"));
 }
 
+TEST(DaemonConfig, ADefaultBudgetOfAnswersFollowsTheRunsThatAreAllowed) {
+  const auto many = parse_daemon_config("max_running = 500", "f");
+  ASSERT_TRUE(many);
+  EXPECT_EQ(many->answer_budget, 500 * 256 * policy::kKiB);
+  const auto few = parse_daemon_config("max_running = 2", "f");
+  ASSERT_TRUE(few);
+  EXPECT_EQ(few->answer_budget, DaemonConfig{}.answer_budget);
+  const auto written = parse_daemon_config("max_running = 500\nanswer_budget = \"8M\"", "f");
+  ASSERT_TRUE(written);
+  EXPECT_EQ(written->answer_budget, 8 * policy::kMiB);
+}
+
 TEST(DaemonConfig, AFileThatIsNamedMustBeThere) {
   const auto config = load_daemon_config("/nowhere/sbxd.toml");
   ASSERT_FALSE(config);
