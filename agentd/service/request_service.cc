@@ -42,10 +42,6 @@ std::string new_id() {
   return "rq_" + redact::random_hex(16);
 }
 
-bool may_see(const history::Owner& owner, const Caller& caller) {
-  return caller.all || owner == caller.uid;
-}
-
 Json events_json(const std::vector<LiveEvent>& events) {
   Json list = Json::array();
   for (const LiveEvent& event : events) {
@@ -344,63 +340,6 @@ Task<void> RequestService::prune() {
   }
 }
 
-Task<std::optional<history::Stored>> RequestService::stored(std::string id, Caller caller) {
-  auto job = [&history = parts_.history, id = std::move(id)] { return history.find(id); };
-  auto found = co_await parts_.store_pool.run(job);
-  std::optional<history::Stored> result;
-  if (found && *found && may_see((*found)->owner, caller)) result = std::move(**found);
-  co_return result;
-}
-
-std::shared_ptr<LiveRequest> RequestService::live(const std::string& id,
-                                                  const Caller& caller) const {
-  const auto found = live_.find(id);
-  if (found == live_.end() || !may_see(found->second->owner, caller)) return nullptr;
-  return found->second;
-}
-
-// What is stored was clean when it was stored: the shapes of keys may have become more since.
-// nullopt: the disk has changed it.
-std::optional<Clean> RequestService::clean_again(const std::string& stored, bool is_list) const {
-  const Json json = Json::parse(stored, nullptr, false);
-  if (is_list ? json.is_array() : json.is_object()) return parts_.redactor.clean_json(json);
-  sbx::log::error("a stored record cannot be read");
-  return std::nullopt;
-}
-
-Task<std::optional<Clean>> RequestService::record(std::string id, Caller caller) {
-  std::optional<Clean> result;
-  if (const Live found = live(id, caller)) {
-    while (has_ended(found->record) && !found->sealed) (void)co_await found->changed.wait();
-    if (!has_ended(found->record)) take_times(*found);
-    result = parts_.redactor.clean_json(record_json(found->record));
-    co_return result;
-  }
-  const auto found = co_await stored(std::move(id), caller);
-  if (found) result = clean_again(found->record, false);
-  co_return result;
-}
-
-Task<Result<Clean>> RequestService::list(std::string before, int limit, Caller caller) {
-  auto job = [&history = parts_.history, before = std::move(before), limit, caller] {
-    return history.list(caller.uid, caller.all, before, limit);
-  };
-  auto page = co_await parts_.store_pool.run(job);
-  if (!page) co_return std::move(page).error();
-  Json requests = Json::array();
-  for (const std::string& summary : page->summaries) {
-    Json json = Json::parse(summary, nullptr, false);
-    if (!json.is_object()) continue;  // the disk has changed it
-    // What is under way has a state that is newer than what was stored.
-    const auto found = live_.find(json.value("id", ""));
-    if (found != live_.end()) json = summary_json(found->second->record);
-    requests.push_back(std::move(json));
-  }
-  const Json answer{{"requests", std::move(requests)},
-                    {"next", page->next.empty() ? Json() : Json(page->next)}};
-  co_return parts_.redactor.clean_json(answer);
-}
-
 Task<RequestService::Cancelled> RequestService::cancel(std::string id, Caller caller) {
   const Live found = live(id, caller);
   if (!found) {
@@ -415,32 +354,6 @@ Task<RequestService::Cancelled> RequestService::cancel(std::string id, Caller ca
     tasks_.spawn(work(found));
   }
   co_return Cancelled::kNow;
-}
-
-Task<std::optional<Clean>> RequestService::stored_events(std::string id, Caller caller) {
-  std::optional<Clean> events;
-  const auto found = co_await stored(std::move(id), caller);
-  if (found) events = clean_again(found->events, true);
-  co_return events;
-}
-
-Task<std::optional<RequestService::ArtifactFile>> RequestService::artifact(std::string id,
-                                                                           std::string name,
-                                                                           Caller caller) {
-  std::optional<ArtifactFile> result;
-  const auto clean = co_await record(id, caller);
-  if (!clean) co_return result;
-  const Json json = Json::parse(clean->text(), nullptr, false);
-  const Json list = json.value("artifacts", Json::array());
-  for (std::size_t i = 0; i < list.size(); ++i) {
-    if (list[i].value("name", "") != name) continue;
-    auto file = parts_.artifacts.read(id, i);
-    if (!file) break;
-    result = ArtifactFile{*std::move(file), name, list[i].value("media_type", ""),
-                          list[i].value("size", std::uint64_t{0})};
-    break;
-  }
-  co_return result;
 }
 
 Task<void> RequestService::tend(ledger::Ledger& ledger) {
