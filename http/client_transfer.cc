@@ -1,5 +1,7 @@
 #include "http/client_transfer.h"
 
+#include <curl/curl.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -29,7 +31,20 @@ Kind kind_of(CURLcode code) {
   }
 }
 
+template <typename Value>
+bool set(void* handle, CURLoption option, Value value) {
+  return curl_easy_setopt(handle, option, value) == CURLE_OK;
+}
+
 }  // namespace
+
+void FreeCurlHandle::operator()(void* handle) const {
+  curl_easy_cleanup(handle);
+}
+
+void FreeCurlList::operator()(curl_slist* list) const {
+  curl_slist_free_all(list);
+}
 
 bool Transfer::prepare() {
   if (handle_ == nullptr) return false;
@@ -37,7 +52,8 @@ bool Transfer::prepare() {
   return set_target() && set_method() && set_fields() && set_limits() && set_callbacks();
 }
 
-ClientResult Transfer::result(CURLcode code) {
+ClientResult Transfer::result(int code_number) {
+  const auto code = static_cast<CURLcode>(code_number);
   if (code == CURLE_OK) return std::move(response_);
   long os_errno = 0;
   (void)curl_easy_getinfo(handle_, CURLINFO_OS_ERRNO, &os_errno);  // stays 0
@@ -56,28 +72,29 @@ ClientResult Transfer::result(CURLcode code) {
 }
 
 bool Transfer::set_target() {
-  bool all = set(CURLOPT_URL, request_.url.c_str()) && set(CURLOPT_PROTOCOLS_STR, "http,https") &&
-             set(CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
+  bool all = set(handle_, CURLOPT_URL, request_.url.c_str()) &&
+             set(handle_, CURLOPT_PROTOCOLS_STR, "http,https") &&
+             set(handle_, CURLOPT_HTTP_VERSION, long{CURL_HTTP_VERSION_1_1});
   // SECURITY: what is not encrypted is for this machine, and may hold a key: no http_proxy and no
   // all_proxy hears it. Curl does not except loopback from them.
-  if (!request_.url.starts_with("https://")) all = all && set(CURLOPT_PROXY, "");
+  if (!request_.url.starts_with("https://")) all = all && set(handle_, CURLOPT_PROXY, "");
   if (request_.unix_socket.empty()) return all;
-  return all && set(CURLOPT_UNIX_SOCKET_PATH, request_.unix_socket.c_str()) &&
-         set(CURLOPT_PROXY, "");
+  return all && set(handle_, CURLOPT_UNIX_SOCKET_PATH, request_.unix_socket.c_str()) &&
+         set(handle_, CURLOPT_PROXY, "");
 }
 
 bool Transfer::set_method() {
   switch (request_.method) {
     case Method::kGet:
-      return request_.body.empty() && set(CURLOPT_HTTPGET, 1L);
+      return request_.body.empty() && set(handle_, CURLOPT_HTTPGET, 1L);
     case Method::kHead:
-      return request_.body.empty() && set(CURLOPT_NOBODY, 1L);
+      return request_.body.empty() && set(handle_, CURLOPT_NOBODY, 1L);
     case Method::kDelete:
-      return request_.body.empty() && set(CURLOPT_CUSTOMREQUEST, "DELETE");
+      return request_.body.empty() && set(handle_, CURLOPT_CUSTOMREQUEST, "DELETE");
     case Method::kPost:
       return set_body();
     case Method::kPut:
-      return set_body() && set(CURLOPT_CUSTOMREQUEST, "PUT");
+      return set_body() && set(handle_, CURLOPT_CUSTOMREQUEST, "PUT");
     case Method::kOther:
       return false;
   }
@@ -85,8 +102,8 @@ bool Transfer::set_method() {
 }
 
 bool Transfer::set_body() {
-  return set(CURLOPT_POST, 1L) && set(CURLOPT_POSTFIELDS, request_.body.data()) &&
-         set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
+  return set(handle_, CURLOPT_POST, 1L) && set(handle_, CURLOPT_POSTFIELDS, request_.body.data()) &&
+         set(handle_, CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(request_.body.size()));
 }
 
 bool Transfer::set_fields() {
@@ -98,7 +115,7 @@ bool Transfer::set_fields() {
     // "name;" is how curl is told of an empty value.
     if (!one_line || !add_field(value.empty() ? name + ";" : name + ": " + value)) return false;
   }
-  return set(CURLOPT_HTTPHEADER, fields_.get());
+  return set(handle_, CURLOPT_HTTPHEADER, fields_.get());
 }
 
 bool Transfer::add_field(const std::string& line) {
@@ -110,16 +127,20 @@ bool Transfer::add_field(const std::string& line) {
 }
 
 bool Transfer::set_limits() {
-  return set(CURLOPT_CONNECTTIMEOUT_MS, static_cast<long>(request_.connect_timeout.count())) &&
-         set(CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout.count())) &&
-         set(CURLOPT_NOSIGNAL, 1L) && set(CURLOPT_FOLLOWLOCATION, 0L) &&
-         set(CURLOPT_SSL_VERIFYPEER, 1L) && set(CURLOPT_SSL_VERIFYHOST, 2L);
+  return set(handle_, CURLOPT_CONNECTTIMEOUT_MS,
+             static_cast<long>(request_.connect_timeout.count())) &&
+         set(handle_, CURLOPT_TIMEOUT_MS, static_cast<long>(request_.timeout.count())) &&
+         set(handle_, CURLOPT_NOSIGNAL, 1L) && set(handle_, CURLOPT_FOLLOWLOCATION, 0L) &&
+         set(handle_, CURLOPT_SSL_VERIFYPEER, 1L) && set(handle_, CURLOPT_SSL_VERIFYHOST, 2L);
 }
 
 bool Transfer::set_callbacks() {
-  return set(CURLOPT_ERRORBUFFER, error_.data()) && set(CURLOPT_PRIVATE, this) &&
-         set(CURLOPT_HEADERFUNCTION, &Transfer::on_header) && set(CURLOPT_HEADERDATA, this) &&
-         set(CURLOPT_WRITEFUNCTION, &Transfer::on_body) && set(CURLOPT_WRITEDATA, this);
+  static_assert(sizeof error_ == CURL_ERROR_SIZE);
+  return set(handle_, CURLOPT_ERRORBUFFER, error_.data()) && set(handle_, CURLOPT_PRIVATE, this) &&
+         set(handle_, CURLOPT_HEADERFUNCTION, &Transfer::on_header) &&
+         set(handle_, CURLOPT_HEADERDATA, this) &&
+         set(handle_, CURLOPT_WRITEFUNCTION, &Transfer::on_body) &&
+         set(handle_, CURLOPT_WRITEDATA, this);
 }
 
 std::size_t Transfer::on_header(char* bytes, std::size_t, std::size_t size, void* self) {

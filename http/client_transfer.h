@@ -1,7 +1,5 @@
 #pragma once
 
-#include <curl/curl.h>
-
 #include <array>
 #include <cstddef>
 #include <memory>
@@ -11,34 +9,33 @@
 
 #include "http/client.h"
 
+struct curl_slist;
+
 namespace sbx::http {
 
+// Without curl's header, in which a handle is a void.
 struct FreeCurlHandle {
-  void operator()(CURL* handle) const { curl_easy_cleanup(handle); }
+  void operator()(void* handle) const;
 };
 struct FreeCurlList {
-  void operator()(curl_slist* list) const { curl_slist_free_all(list); }
+  void operator()(curl_slist* list) const;
 };
-using CurlHandle = std::unique_ptr<CURL, FreeCurlHandle>;
+using CurlHandle = std::unique_ptr<void, FreeCurlHandle>;
 using CurlList = std::unique_ptr<curl_slist, FreeCurlList>;
 
 // One exchange on a handle: the options that the request means, and what comes back.
 class Transfer {
  public:
-  Transfer(CURL* handle, const ClientRequest& request) : handle_(handle), request_(request) {}
+  Transfer(void* handle, const ClientRequest& request) : handle_(handle), request_(request) {}
   Transfer(const Transfer&) = delete;
   Transfer& operator=(const Transfer&) = delete;
 
   // Sets all options. False: `handle` or memory is missing, or curl knows an option not.
   [[nodiscard]] bool prepare();
 
-  [[nodiscard]] ClientResult result(CURLcode code);
+  [[nodiscard]] ClientResult result(int code);  // a CURLcode
 
  private:
-  template <typename Value>
-  [[nodiscard]] bool set(CURLoption option, Value value) {
-    return curl_easy_setopt(handle_, option, value) == CURLE_OK;
-  }
   bool set_target();
   bool set_method();
   bool set_body();
@@ -56,14 +53,14 @@ class Transfer {
   bool take_header(std::string_view line);
   bool take_body(std::string_view bytes);
 
-  CURL* handle_;
+  void* handle_;
   const ClientRequest& request_;
   CurlList fields_;
   ClientResponse response_;
   std::size_t header_bytes_ = 0;
   std::size_t body_bytes_ = 0;
   std::optional<ClientError::Kind> refusal_;  // why a callback ended the exchange
-  std::array<char, CURL_ERROR_SIZE> error_{};
+  std::array<char, 256> error_{};             // CURL_ERROR_SIZE
 };
 
 }  // namespace sbx::http
