@@ -17,7 +17,7 @@ import zlib
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from stand import (PATIENCE, PROGRAMS, Handler, Server, Stand, UnixServer, directory,  # noqa: E402
+from stand import (OneStand, PATIENCE, PROGRAMS, Handler, Server, Stand, UnixServer, directory,  # noqa: E402
                    envelope, failed, main, program, ran, until)
 
 TEXT = ran(envelope("text", "It is 42.") + "\n")
@@ -101,13 +101,7 @@ class Other(unittest.TestCase):
         self.assertIn(b"agentctl show rq_1", done.stderr)
 
 
-class Agentctl(unittest.TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.stand = Stand(cls)
-        cls.agent, cls.model, cls.box = cls.stand.agent, cls.stand.model, cls.stand.box
-        cls.agent.start()
-
+class Agentctl(OneStand):
     def setUp(self):
         self.stand.play([program("print(42)")], [TEXT])
         self.where = directory(self)
@@ -390,7 +384,8 @@ class Agentctl(unittest.TestCase):
                                dict(os.environ) | {"TERM": "xterm-kitty", "NO_COLOR": "1"})
         self.assertNotIn(b"\x1b", shown)
 
-    def test_a_daemon_that_ends_meanwhile_is_an_error_and_not_a_result(self):
+    def killed_while_it_asks(self):
+        """A stand whose agentd was killed while the model was asked, and the agentctl that waits for it."""
         stand = Stand(self)
         stand.agent.start()
         stand.play([{"text": "thinking", "hold": threading.Event()}], [TEXT])
@@ -398,19 +393,17 @@ class Agentctl(unittest.TestCase):
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         until(lambda: stand.model.asked, "the model is asked")
         stand.agent.stop(signal.SIGKILL)
+        return stand, process
+
+    def test_a_daemon_that_ends_meanwhile_is_an_error_and_not_a_result(self):
+        stand, process = self.killed_while_it_asks()
         out, said = process.communicate(timeout=PATIENCE)
         self.assertEqual((process.returncode, out), (3, b""), said)
         self.assertIn(b"does not answer", said)
         self.assertIn(b"agentctl show rq_", said)
 
     def test_a_daemon_that_comes_back_is_followed_on(self):
-        stand = Stand(self)
-        stand.agent.start()
-        stand.play([{"text": "thinking", "hold": threading.Event()}], [TEXT])
-        process = subprocess.Popen([PROGRAMS / "agentctl", "--socket", stand.agent.socket, "ask", "q"],
-                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-        until(lambda: stand.model.asked, "the model is asked")
-        stand.agent.stop(signal.SIGKILL)
+        stand, process = self.killed_while_it_asks()
         stand.agent.start()
         out, said = process.communicate(timeout=PATIENCE)
         self.assertEqual((process.returncode, out), (3, b""), said)

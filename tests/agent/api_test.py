@@ -11,7 +11,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "meta")]
 
 import problem_codes  # noqa: E402
-from stand import (ROOT, Stand, UnixConnection, balances, calls, envelope, events_of, failed, main,  # noqa: E402
+from stand import (OneStand, ROOT, Stand, UnixConnection, balances, calls, envelope, events_of, failed, main,  # noqa: E402
                    program, ran, until)
 
 DOCUMENT = json.loads((ROOT / "agentd/api/openapi.json").read_bytes())
@@ -29,15 +29,7 @@ class Document(unittest.TestCase):
         self.assertEqual(set(PROBLEM["code"]["enum"]), found)
 
 
-class Api(unittest.TestCase):
-    """One agentd for all tests here."""
-
-    @classmethod
-    def setUpClass(cls):
-        cls.stand = Stand(cls)
-        cls.agent, cls.model, cls.box = cls.stand.agent, cls.stand.model, cls.stand.box
-        cls.agent.start()
-
+class Api(OneStand):
     def setUp(self):
         self.stand.play([program("print(1)")], [TABLE])
 

@@ -418,3 +418,15 @@ class Stand:
         asked, done = len(self.model.asked), len(self.box.ran)
         self.model.reply = lambda n, request: replies[min(n - asked, len(replies)) - 1]
         self.box.run = lambda n, request: results[min(n - done, len(results)) - 1]
+
+
+class OneStand(unittest.TestCase):
+    """One agentd, and what is around it, for all tests of a class."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.stand = Stand(cls)
+        cls.agent, cls.model, cls.box = cls.stand.agent, cls.stand.model, cls.stand.box
+        cls.agent.start()
+
+
