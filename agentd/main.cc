@@ -1,6 +1,6 @@
 // agentd. Wiring only: what was typed goes to its verb.
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdio>

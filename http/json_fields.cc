@@ -1,6 +1,6 @@
 #include "http/json_fields.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #include "agentd/api/routes.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <charconv>

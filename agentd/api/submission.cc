@@ -1,6 +1,6 @@
 #include "agentd/api/submission.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cmath>

@@ -1,6 +1,6 @@
 #include "agentd/api/tcp_guard.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <openssl/crypto.h>
 
 #include "agentd/redact/random_hex.h"

@@ -1,6 +1,6 @@
 #include "agentd/cli/api_client.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 #include <utility>

@@ -1,5 +1,5 @@
 // agentctl ask.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>

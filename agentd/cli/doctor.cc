@@ -1,5 +1,5 @@
 // agentctl doctor: what works, and what to do about the rest.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
 // agentctl show, history, cancel.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdio>
 #include <nlohmann/json.hpp>

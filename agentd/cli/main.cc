@@ -1,5 +1,5 @@
 // agentctl. Wiring only: what was typed goes to its verb.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 

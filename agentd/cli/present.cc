@@ -1,6 +1,6 @@
 #include "agentd/cli/present.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,6 +1,6 @@
 #include "agentd/daemon/daemon.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 

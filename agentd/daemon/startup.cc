@@ -1,6 +1,6 @@
 #include "agentd/daemon/startup.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/prctl.h>
 #include <unistd.h>
 

@@ -1,6 +1,6 @@
 #include "agentd/envelope/code_block.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "agentd/envelope/envelope.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

@@ -1,6 +1,6 @@
 #include "agentd/ledger/book.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <limits>

@@ -1,6 +1,6 @@
 #include "agentd/loop/driver.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #include "agentd/loop/ending_text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace agentd::loop {
 namespace {

@@ -1,6 +1,6 @@
 #include "agentd/prompts/data_wrapper.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "runtime/base/utf8.h"
 

@@ -1,6 +1,6 @@
 #include "agentd/prompts/environment.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <vector>
 

@@ -1,6 +1,6 @@
 #include "agentd/prompts/file_preview.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

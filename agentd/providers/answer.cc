@@ -1,6 +1,6 @@
 #include "agentd/providers/answer.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "agentd/providers/retry.h"
 

@@ -1,6 +1,6 @@
 #include "agentd/providers/choose.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 #include <random>

@@ -1,6 +1,6 @@
 #include "agentd/providers/recordings.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <filesystem>

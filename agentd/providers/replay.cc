@@ -1,6 +1,6 @@
 #include "agentd/providers/replay.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <utility>
 

@@ -1,6 +1,6 @@
 #include "agentd/record/record.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace agentd::record {
 

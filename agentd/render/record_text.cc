@@ -1,6 +1,6 @@
 #include "agentd/render/record_text.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 

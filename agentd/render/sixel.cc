@@ -1,6 +1,6 @@
 #include "agentd/render/sixel.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <array>

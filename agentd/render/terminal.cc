@@ -1,6 +1,6 @@
 #include "agentd/render/terminal.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <termios.h>
 #include <unistd.h>

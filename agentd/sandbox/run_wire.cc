@@ -1,6 +1,6 @@
 #include "agentd/sandbox/run_wire.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 #include <optional>

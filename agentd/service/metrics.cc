@@ -1,6 +1,6 @@
 #include "agentd/service/metrics.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace agentd::service {
 namespace {

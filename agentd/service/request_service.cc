@@ -1,6 +1,6 @@
 #include "agentd/service/request_service.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

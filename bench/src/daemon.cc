@@ -3,7 +3,7 @@
 // Exit: 0 all as wanted; 1 not so; 2 usage; 77 this host cannot run sbxd for that caller.
 #include "bench/src/daemon.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <charconv>

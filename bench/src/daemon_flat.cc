@@ -1,6 +1,6 @@
 // P10: whether a run costs the same after very many, and whether anything of them stays.
 #include <dirent.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <chrono>
 #include <filesystem>

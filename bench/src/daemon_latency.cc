@@ -1,5 +1,5 @@
 // P2, and what a connection costs.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <chrono>
 #include <functional>

@@ -1,5 +1,5 @@
 // The long forms of tests/daemon/stress_test.cc.
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <vector>

@@ -1,6 +1,6 @@
 // sbx-bench-latency: times every competitor once per round, in an order that rotates, and prints
 // P1. One process, one thread; it removes its scratch directory when it ends by itself.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <stdlib.h>
 #include <unistd.h>
 

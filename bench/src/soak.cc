@@ -3,7 +3,7 @@
 //
 // Exit: 0 each run ended as it must and nothing is left; 1 not so; 2 usage; 77 this host cannot run
 // a sandbox for that caller.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <charconv>

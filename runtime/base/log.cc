@@ -1,6 +1,6 @@
 #include "runtime/base/log.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <poll.h>
 #include <time.h>
 #include <unistd.h>

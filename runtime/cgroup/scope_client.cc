@@ -9,7 +9,7 @@
 #include <climits>
 #include <ctime>
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "runtime/base/scope_exit.h"
 #include "runtime/base/sys.h"

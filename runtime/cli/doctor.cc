@@ -1,5 +1,5 @@
 // sbx-run doctor: what this host can enforce, and the fix for what it cannot.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

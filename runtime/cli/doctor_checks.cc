@@ -1,6 +1,6 @@
 #include "runtime/cli/doctor_checks.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/seccomp.h>
 
 #include <algorithm>
@@ -189,6 +189,14 @@ Check check_cgroup(Host& host, const policy::RuntimeConfig& config) {
           "boot with swapaccount=1, or: sudo swapoff -a"};
 }
 
+// Where records and id locks go: without it no run begins, since nothing could be found again.
+Check check_runtime_directory(Host& host, const policy::RuntimeConfig& config) {
+  const Result<std::string> path = host.runtime_directory(config);
+  if (path) return ok("runtime_directory", true, *path);
+  return {"runtime_directory", true, CheckState::kMissing, to_string(path.error()),
+          path.error().fix};
+}
+
 Check check_seccomp(Host& host) {
   const auto missing = [](std::string detail) {
     return Check{"seccomp", true, CheckState::kMissing, std::move(detail),
@@ -247,6 +255,16 @@ Check image_unreadable(const std::string& path, std::string_view what) {
           "the image and the directories above it must be readable by everyone: chmod a+rX"};
 }
 
+// What find_image() would refuse, in its words.
+Result<void> check_image_parts(Host& host, const std::string& directory, const std::string& name) {
+  const std::string base = directory + "/" + name;
+  for (const std::string& path : {directory, base, base + "/current", base + "/current/rootfs"}) {
+    const PathFacts facts = host.path_facts(path);
+    SBX_TRY(plan::check_image_part(path, facts.owner, facts.mode, host.uid()));
+  }
+  return {};
+}
+
 Check check_image(Host& host, const DoctorOptions& options) {
   if (options.image == "host") return ok("image", true, "the host's /usr");
   constexpr mode_t kWorldReadable = 05;  // r-x for others
@@ -255,6 +273,9 @@ Check check_image(Host& host, const DoctorOptions& options) {
     const PathFacts rootfs = host.path_facts(current + "/rootfs");
     if (rootfs.sys_errno == EACCES) return image_unreadable(current, std::strerror(EACCES));
     if (rootfs.sys_errno != 0 || !rootfs.directory) continue;
+    if (const auto parts = check_image_parts(host, directory, options.image); !parts) {
+      return {"image", true, CheckState::kMissing, parts.error().detail, parts.error().fix};
+    }
     if ((rootfs.mode & kWorldReadable) != kWorldReadable) {
       return image_unreadable(current + "/rootfs", "not readable by everyone");
     }
@@ -287,6 +308,7 @@ std::vector<Check> run_checks(Host& host, const DoctorOptions& options) {
           check_proc(host),
           check_ids(host, options.config),
           check_cgroup(host, options.config),
+          check_runtime_directory(host, options.config),
           check_seccomp(host),
           check_memfd(host),
           check_landlock(host),

@@ -1,7 +1,7 @@
 #include "runtime/cli/in_child.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <grp.h>
 #include <sched.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 // The Host that is really there: each method is the act itself.
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -20,6 +21,7 @@
 #include "runtime/cli/host.h"
 #include "runtime/cli/in_child.h"
 #include "runtime/cli/probe_program.h"
+#include "runtime/spawn/records.h"
 
 #ifndef CLONE_NEWTIME
 #define CLONE_NEWTIME 0x00000080  // Linux 5.6
@@ -132,8 +134,8 @@ class RealHost final : public Host {
   }
   PathFacts path_facts(const std::string& path) override {
     struct stat status{};
-    if (::stat(path.c_str(), &status) != 0) return {errno, false, 0};
-    return {0, S_ISDIR(status.st_mode), status.st_mode};
+    if (::stat(path.c_str(), &status) != 0) return {errno, false, 0, 0};
+    return {0, S_ISDIR(status.st_mode), status.st_mode, status.st_uid};
   }
   bool has_program(const std::string& name) override { return !find_program(name).empty(); }
   // A program is asked, since this one is static and has no NSS.
@@ -146,6 +148,7 @@ class RealHost final : public Host {
   Act make_time_namespace() override { return in_child(time_namespace); }
   Act map_ids(const IdRange& uids, const IdRange& gids) override;
   Act exec_memfd() override;
+  Result<std::string> runtime_directory(const policy::RuntimeConfig& config) override;
   Result<CgroupFacts> make_cgroup(const policy::RuntimeConfig& config) override;
 
   int seccomp(unsigned operation, unsigned flags) override {
@@ -180,6 +183,19 @@ Act RealHost::exec_memfd() {
                ? Act{}
                : Act{"execute a memfd", EACCES};
   });
+}
+
+Result<std::string> RealHost::runtime_directory(const policy::RuntimeConfig& config) {
+  std::string path = spawn::RuntimeDirectory::path_for(config.runtime_dir);
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) == 0 || errno != ENOENT) {
+    SBX_TRY(spawn::RuntimeDirectory::open(config.runtime_dir));
+    return path;
+  }
+  const std::string parent = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
+  if (::access(parent.c_str(), W_OK | X_OK) == 0) return path;
+  return host_lacks("access", errno, parent + ", where " + path + " would be made",
+                    "set runtime_dir in runtime.toml to a directory that you can make");
 }
 
 Result<CgroupFacts> RealHost::make_cgroup(const policy::RuntimeConfig& config) {

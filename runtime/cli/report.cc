@@ -1,6 +1,6 @@
 #include "runtime/cli/report.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstring>
@@ -158,6 +158,16 @@ Lines outcome_lines(const Outcome& outcome, bool saving) {
   add_layers(outcome, lines);
   add_files(outcome, saving, lines);
   return lines;
+}
+
+Lines loosened_lines(const policy::Policy& policy) {
+  std::string calls;
+  for (const std::string& call : policy.seccomp.loosened) {
+    calls += (calls.empty() ? "" : ", ") + call;
+  }
+  if (calls.empty()) return {};
+  return {fmt::format("layer seccomp was loosened by the profile {}: no longer hostile: {}",
+                      policy.profile, calls)};
 }
 
 Lines learn_lines(const Outcome& outcome) {

@@ -1,5 +1,5 @@
 // sbx-run selftest: attacks this host's own sandbox in the default profile, and scores it.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "runtime/cli/selftest_cases.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cerrno>

@@ -1,6 +1,6 @@
 #include "runtime/collect/output_directory.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/openat2.h>
 #include <signal.h>
 #include <sys/random.h>

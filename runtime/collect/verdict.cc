@@ -1,6 +1,6 @@
 #include "runtime/collect/verdict.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <signal.h>
 #include <sys/wait.h>
 

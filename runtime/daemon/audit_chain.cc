@@ -1,6 +1,6 @@
 #include "runtime/daemon/audit_chain.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <istream>

@@ -1,6 +1,6 @@
 #include "runtime/daemon/audit_event.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "runtime/daemon/json_parts.h"
 

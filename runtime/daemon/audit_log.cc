@@ -1,6 +1,6 @@
 #include "runtime/daemon/audit_log.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>

@@ -1,6 +1,6 @@
 #include "runtime/daemon/audit_verify.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <cstdio>

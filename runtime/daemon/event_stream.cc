@@ -1,6 +1,6 @@
 #include "runtime/daemon/event_stream.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,6 @@
 #include "runtime/daemon/identity.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <grp.h>
 #include <linux/capability.h>
 #include <pwd.h>

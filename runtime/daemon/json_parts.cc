@@ -1,6 +1,6 @@
 #include "runtime/daemon/json_parts.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
 

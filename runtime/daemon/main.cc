@@ -1,6 +1,6 @@
 // sbxd. Wiring only: what was typed goes to its verb.
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <malloc.h>
 #include <unistd.h>
 

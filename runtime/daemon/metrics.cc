@@ -1,6 +1,6 @@
 #include "runtime/daemon/metrics.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace sbx::daemon {
 namespace {

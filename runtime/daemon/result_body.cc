@@ -1,6 +1,6 @@
 #include "runtime/daemon/result_body.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 #include "runtime/daemon/routes.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "runtime/base/log.h"
 

@@ -1,6 +1,6 @@
 #include "runtime/daemon/run_request.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <initializer_list>

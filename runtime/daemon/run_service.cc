@@ -1,6 +1,6 @@
 #include "runtime/daemon/run_service.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <unistd.h>
 
 #include <utility>

@@ -1,7 +1,7 @@
 #include "runtime/daemon/service.h"
 
 #include <fcntl.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <malloc.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>

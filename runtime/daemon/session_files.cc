@@ -1,6 +1,6 @@
 #include "runtime/daemon/session_files.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 #include <cerrno>

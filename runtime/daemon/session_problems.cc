@@ -1,6 +1,6 @@
 #include "runtime/daemon/session_problems.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cerrno>
 

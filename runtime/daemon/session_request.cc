@@ -1,6 +1,6 @@
 #include "runtime/daemon/session_request.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <charconv>
 #include <string>

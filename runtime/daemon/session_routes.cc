@@ -1,6 +1,6 @@
 #include "runtime/daemon/session_routes.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include "runtime/daemon/json_parts.h"
 #include "runtime/daemon/routes.h"

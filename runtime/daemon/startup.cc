@@ -1,6 +1,6 @@
 #include "runtime/daemon/startup.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <sys/resource.h>
 #include <unistd.h>
 

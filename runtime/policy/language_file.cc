@@ -1,6 +1,6 @@
 #include "runtime/policy/language_file.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <regex.h>
 
 #include <algorithm>

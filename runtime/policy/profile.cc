@@ -1,6 +1,6 @@
 #include "runtime/policy/profile.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <algorithm>
 

@@ -1,7 +1,7 @@
 // Rules to BPF. libseccomp knows the numbers of the calls; the program is our own: its trees take a
 // comparison for every call where ranges do, and loading a filter costs every run by the
 // instruction.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>

@@ -1,6 +1,6 @@
 #include "runtime/policy/generate/emit.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <seccomp.h>
 
 #include <cstdlib>

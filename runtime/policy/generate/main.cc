@@ -3,7 +3,7 @@
 // Reads DIR/{profiles,seccomp,languages}/*.toml and writes runtime/policy/shipped.cc. Build tool,
 // never installed, so that sbx-run needs neither a TOML parser nor libseccomp for a shipped
 // profile. Runs on the build machine; --arch is the machine that the policies are for.
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <linux/audit.h>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 #include "tests/agent/support/scripted_server.h"
 
 #include <arpa/inet.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <strings.h>
