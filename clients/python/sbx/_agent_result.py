@@ -7,7 +7,8 @@ import os
 from typing import IO, Any, Dict, Mapping, Optional, Tuple, Union
 
 from ._result import Note, RefusedEntry, all_of, one_of
-from ._transport import AGENTD, Reply, Transport, quote_path
+from . import _arguments as arguments
+from ._transport import AGENTD, Reply, Transport, quote_id, quote_path
 
 
 @dataclasses.dataclass(frozen=True)
@@ -211,12 +212,13 @@ class AgentResult(Summary):
 
         The path is the caller's to choose: an artifact's name is the program's.
         """
+        arguments.writable("target", target)
         with self.open(name) as reply:
             return reply.copy_to(target)
 
     def open(self, name: str) -> Reply:
         """An artifact to read in pieces: with result.open(name) as file: file.read(65536)."""
-        target = f"/v1/requests/{quote_path(self.id)}/artifacts/{quote_path(name)}"
+        target = f"/v1/requests/{quote_id('id', self.id)}/artifacts/{quote_path('name', name)}"
         return self.transport.request("GET", target)
 
     @classmethod

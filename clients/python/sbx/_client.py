@@ -7,11 +7,12 @@ import os
 from types import TracebackType
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Type, Union
 
+from . import _arguments as arguments
 from ._errors import Failed
 from ._events import Event, Finished, parse_event
 from ._limits import DEFAULT_TIMEOUT, SandboxLimits, with_timeout
 from ._result import ExecutionResult
-from ._transport import SBXD, Reply, Transport, json_body, parse_json
+from ._transport import SBXD, Reply, Transport, json_body, parse_json, quote_id
 
 FileContent = Union[bytes, "os.PathLike[str]"]
 
@@ -21,13 +22,27 @@ def run_body(code: Optional[str], language: str, timeout_seconds: float,
              args: Sequence[str] = (), stdin: Optional[str] = None,
              files: Optional[Mapping[str, FileContent]] = None,
              env: Optional[Mapping[str, str]] = None, profile: Optional[str] = None,
-             collect: Optional[str] = None, **more: Any) -> Dict[str, Any]:
-    """The body of a run's request. What is None or empty is left to the daemon."""
-    body: Dict[str, Any] = {"argv": list(argv)} if argv else {"language": language, "code": code}
+             collect: Optional[str] = None, wait: bool = False) -> Dict[str, Any]:
+    """The body of a run's request. What is None or empty is left to the daemon.
+
+    Raises TypeError or ValueError, naming the argument, for what no daemon would take.
+    """
+    if (code is None) == (not argv):
+        raise TypeError("give code, or else argv")
+    body: Dict[str, Any] = {}
+    if code is None:
+        body["argv"] = arguments.texts("argv", argv)
+    else:
+        body["language"] = arguments.text("language", language)
+        body["code"] = arguments.text("code", code)
     optional = {
-        "args": list(args), "stdin": stdin, "env": dict(env or {}), "profile": profile,
-        "collect": collect, "limits": with_timeout(limits, timeout_seconds).to_json(),
-        "files": input_files(files), **more,
+        "args": arguments.texts("args", args),
+        "stdin": None if stdin is None else arguments.text("stdin", stdin),
+        "env": arguments.named_texts("env", env or {}),
+        "profile": None if profile is None else arguments.text("profile", profile),
+        "collect": None if collect is None else arguments.text("collect", collect),
+        "limits": with_timeout(limits, timeout_seconds).to_json(),
+        "files": input_files(files), "wait": arguments.flag("wait", wait),
     }
     body.update((name, value) for name, value in optional.items() if value)
     return body
@@ -35,10 +50,11 @@ def run_body(code: Optional[str], language: str, timeout_seconds: float,
 
 def input_files(files: Optional[Mapping[str, FileContent]]) -> List[Dict[str, str]]:
     """Files of a request. Raises TypeError for what is neither bytes nor a path."""
-    return [_input_file(name, content) for name, content in (files or {}).items()]
+    return [_input_file(name, content) for name, content in arguments.items("files", files or {})]
 
 
 def _input_file(name: str, content: FileContent) -> Dict[str, str]:
+    arguments.text("a name in files", name)
     if isinstance(content, os.PathLike):
         with open(content, "rb") as file:
             content = file.read()
@@ -124,7 +140,7 @@ class Client:
 
     def cancel(self, run_id: str) -> None:
         """Ends a run of yours. Raises Refused when there is none of that id."""
-        self.transport.request("DELETE", f"/v1/runs/{run_id}").close()
+        self.transport.request("DELETE", f"/v1/runs/{quote_id('run_id', run_id)}").close()
 
     def info(self) -> Dict[str, Any]:
         """What the daemon offers: languages, packages, limits, ceilings, layers, version."""
@@ -143,7 +159,8 @@ def run_code(code: str, language: str = "python", timeout_seconds: float = DEFAU
     that the code leaves in /output: "content" (the default), "list" or "none".
 
     Raises SandboxError (Unavailable, Refused or Failed) when the sandbox could not do its work,
-    never for what the code does; ValueError when timeout_seconds and limits.wall_seconds differ.
+    never for what the code does; TypeError or ValueError, before anything is sent, for an argument
+    that cannot be meant, and when timeout_seconds and limits.wall_seconds differ.
     """
     return Client(socket).run(code, language, timeout_seconds, limits, args=args, stdin=stdin,
                               files=files, env=env, profile=profile, collect=collect)

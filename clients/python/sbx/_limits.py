@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Dict, Optional, Union
+from typing import Any, Callable, Dict, Optional, Union
+
+from . import _arguments as arguments
 
 Size = Union[int, str]  #: bytes, or a number with K, M or G (1024-based, either case)
 
@@ -38,9 +40,24 @@ class SandboxLimits:
     output_kills: Optional[bool] = None
     network: Optional[str] = None
 
+    def __post_init__(self) -> None:
+        """Raises TypeError or ValueError, naming the limit, for what is a limit in no profile."""
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value is not None:
+                _CHECKS[str(field.type)](field.name, value)
+
     def to_json(self) -> Dict[str, Any]:
         """The limits that are set."""
         return {name: value for name, value in vars(self).items() if value is not None}
+
+
+#: By a field's type, as it is written above.
+_CHECKS: Dict[str, Callable[[str, Any], Any]] = {
+    "Optional[float]": arguments.number, "Optional[Size]": arguments.size,
+    "Optional[int]": arguments.whole, "Optional[bool]": arguments.flag,
+    "Optional[str]": arguments.text,
+}
 
 
 class _Default(float):
@@ -55,9 +72,11 @@ def with_timeout(limits: Optional[SandboxLimits], timeout_seconds: float) -> San
 
     Raises ValueError when both are given and differ.
     """
-    limits = limits or SandboxLimits()
+    limits = (SandboxLimits() if limits is None else
+              arguments.instance("limits", limits, SandboxLimits))
     if timeout_seconds is DEFAULT_TIMEOUT:
         return limits
+    arguments.seconds("timeout_seconds", timeout_seconds)
     if limits.wall_seconds is not None and limits.wall_seconds != timeout_seconds:
         raise ValueError(f"timeout_seconds is {timeout_seconds} and limits.wall_seconds is "
                          f"{limits.wall_seconds}: give one of them")

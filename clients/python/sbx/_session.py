@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
+import io
 import os
+import re
 from types import TracebackType
 from typing import IO, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, Union
 
+from . import _arguments as arguments
 from ._client import Client, RunStream, result_or_raise, run_body
 from ._errors import Failed
 from ._limits import DEFAULT_TIMEOUT, SandboxLimits
 from ._result import ExecutionResult
-from ._transport import SBXD, Reply, json_body, quote_path
+from ._transport import PIECE, SBXD, Reply, json_body, quote_id, quote_path
 
 Source = Union[bytes, "os.PathLike[str]", IO[bytes], Iterable[bytes]]
 
@@ -20,7 +24,9 @@ Source = Union[bytes, "os.PathLike[str]", IO[bytes], Iterable[bytes]]
 class SessionFile:
     """An entry of the workspace."""
 
-    path: str  #: relative; bytes that are not UTF-8 as \\xNN
+    #: Relative, and what the methods of Session take. Bytes that are not UTF-8 are surrogates, as
+    #: in paths of os (PEP 383): path.encode(errors="surrogateescape") gives them back.
+    path: str
     type: str  #: file, directory, symlink
     mode: str  #: octal
     modified_at: str
@@ -57,6 +63,11 @@ class Session:
                  idle_seconds: Optional[int] = None, age_seconds: Optional[int] = None,
                  socket: Optional[str] = None, client: Optional[Client] = None) -> None:
         self._client = client or Client(socket)
+        if limits is not None:
+            arguments.instance("limits", limits, SandboxLimits)
+        for name, seconds in (("idle_seconds", idle_seconds), ("age_seconds", age_seconds)):
+            if seconds is not None:
+                arguments.seconds(name, arguments.whole(name, seconds))
         wish = {"limits": limits.to_json() if limits else None, "idle_seconds": idle_seconds,
                 "age_seconds": age_seconds}
         body = {name: value for name, value in wish.items() if value is not None}
@@ -68,7 +79,7 @@ class Session:
         """A session that is there already. Raises Refused when it is not, or not yours."""
         session = cls.__new__(cls)
         session._client = client or Client(socket)
-        session.id = session_id
+        session.id = arguments.identifier("session_id", session_id)
         session.info()
         return session
 
@@ -99,14 +110,16 @@ class Session:
 
         The source is bytes, a pathlib.Path, a binary file, or pieces of bytes; it is streamed.
         """
+        arguments.path("path", path)  # before the source is touched
         if isinstance(source, os.PathLike):
             with open(source, "rb") as file:
                 return self._put(path, file, os.fstat(file.fileno()).st_size)
         if isinstance(source, (bytes, bytearray, memoryview)):
             return self._put(path, bytes(source), len(source))
         if isinstance(source, str):
-            raise TypeError("a str may be text or a path: give bytes, or a pathlib.Path")
-        return self._put(path, source, None)
+            raise TypeError("source is a str, which may be text or a path: give bytes, or a "
+                            "pathlib.Path")
+        return self._put(path, _pieces(source), None)
 
     def get(self, path: str) -> bytes:
         """A file's whole content."""
@@ -115,6 +128,7 @@ class Session:
 
     def get_to(self, path: str, target: Union["os.PathLike[str]", IO[bytes]]) -> int:
         """Copies a file to a path or a binary file, in pieces, and gives its size."""
+        arguments.writable("target", target)
         with self.open(path) as reply:
             return reply.copy_to(target)
 
@@ -145,10 +159,10 @@ class Session:
         self.close()
 
     def _target(self, rest: str = "") -> str:
-        return f"/v1/sessions/{quote_path(self.id)}{rest}"
+        return f"/v1/sessions/{quote_id('session_id', self.id)}{rest}"
 
     def _file(self, path: str) -> str:
-        return self._target("/files/" + quote_path(path))
+        return self._target("/files/" + quote_path("path", path))
 
     def _put(self, path: str, body: Any, length: Optional[int]) -> int:
         headers = ({"Transfer-Encoding": "chunked"} if length is None else
@@ -160,6 +174,26 @@ class Session:
             return int(answer["size"])
         except (KeyError, TypeError, ValueError) as error:
             raise _unknown(answer) from error
+
+
+def _pieces(source: Union[IO[bytes], Iterable[bytes]]) -> Iterator[bytes]:
+    """The pieces of a source that is no bytes. Raises TypeError at once for what can have none."""
+    if isinstance(source, io.TextIOBase):
+        raise arguments.wrong_type("source", "a binary file", source)
+    if hasattr(source, "read"):
+        return _checked(iter(functools.partial(source.read, PIECE), b""))
+    if not isinstance(source, Iterable):
+        raise arguments.wrong_type("source", "bytes, a pathlib.Path, a binary file or pieces of "
+                                   "bytes", source)
+    return _checked(iter(source))
+
+
+def _checked(pieces: Iterator[Any]) -> Iterator[bytes]:
+    for piece in pieces:
+        if not isinstance(piece, (bytes, bytearray, memoryview)):
+            raise arguments.wrong_type("a piece of source", "bytes", piece)
+        if piece:  # an empty chunk would end the body
+            yield bytes(piece)
 
 
 def _session_info(json: Any) -> SessionInfo:
@@ -174,11 +208,21 @@ def _session_info(json: Any) -> SessionInfo:
 def _page(json: Any) -> Tuple[List[SessionFile], Optional[str]]:
     """Entries, and the query that gives the next page, if there is one."""
     try:
-        entries = [SessionFile(entry["path"], entry["type"], entry["mode"], entry["modified_at"],
-                               entry.get("size"), entry.get("target")) for entry in json["files"]]
+        entries = [SessionFile(_real_path(entry["path"]), entry["type"], entry["mode"],
+                               entry["modified_at"], entry.get("size"),
+                               _real_path(entry.get("target"))) for entry in json["files"]]
         return entries, None if json["next"] is None else "?after=" + json["next"]
     except (KeyError, TypeError) as error:
         raise _unknown(json) from error
+
+
+def _real_path(shown: Any) -> Any:
+    """A path as Python has it: the daemon shows each byte that is not UTF-8 as \\xNN, and a
+    backslash that would read as such a byte as \\x5c."""
+    if not isinstance(shown, str):
+        return shown
+    return re.sub(rb"\\x([0-9a-f]{2})", lambda byte: bytes([int(byte[1], 16)]),
+                  shown.encode()).decode(errors="surrogateescape")
 
 
 def _unknown(json: Any) -> Failed:

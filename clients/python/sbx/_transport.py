@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import IO, Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, Union
 from urllib.parse import quote
 
+from . import _arguments as arguments
 from ._errors import Failed, Refused, SandboxError, Unavailable
 
 PIECE = 256 * 1024  #: bytes of what is streamed, at a time
@@ -156,8 +157,8 @@ class Transport:
     def __init__(self, daemon: Daemon, path: Optional[str] = None,
                  timeout: Optional[float] = None) -> None:
         self.daemon = daemon
-        self._given = path
-        self._timeout = timeout
+        self._given = None if path is None else arguments.socket_path("socket", path)
+        self._timeout = None if timeout is None else arguments.seconds("timeout", timeout)
 
     def request(self, method: str, target: str, body: Optional[Body] = None,
                 headers: Optional[Mapping[str, str]] = None) -> Reply:
@@ -213,9 +214,14 @@ def json_body(value: Any) -> Tuple[Optional[bytes], Dict[str, str]]:
     return json.dumps(value, allow_nan=False).encode(), {"Content-Type": "application/json"}
 
 
-def quote_path(path: str) -> str:
-    """A path of a session, as part of a target. What the daemon lists as \\xNN is not undone."""
-    return quote(path, safe="/")
+def quote_path(name: str, path: str) -> str:
+    """A path of a session, the argument of that name, as part of a target."""
+    return quote(arguments.path(name, path), safe="/", errors="surrogateescape")
+
+
+def quote_id(name: str, identifier: str) -> str:
+    """One component of a target. Raises ValueError for none."""
+    return quote(arguments.identifier(name, identifier), safe="")
 
 
 def parse_json(daemon: Daemon, text: bytes) -> Any:

@@ -20,9 +20,10 @@ from typing import Any, Dict, Generator, Iterator, Mapping, Optional, Type
 
 from ._agent_result import (AgentResult, Artifact, Attempt, AttemptError, AttemptRun, Envelope,
                             Provider, Reason, RequestFile, RunFile, Spent, Summary, Tokens, ToolUse)
+from . import _arguments as arguments
 from ._client import FileContent, input_files
 from ._errors import Failed, SandboxError, Unavailable
-from ._transport import AGENTD, Reply, Transport, parse_json, quote_path
+from ._transport import AGENTD, Reply, Transport, parse_json, quote_id
 
 __all__ = [
     "AgentClient", "AgentEvent", "AgentResult", "Artifact", "Attempt", "AttemptError", "AttemptRun",
@@ -46,6 +47,15 @@ class Budget:
     cost_usd: Optional[float] = None
     sandbox_seconds: Optional[float] = None
     wall_seconds: Optional[float] = None
+
+    def __post_init__(self) -> None:
+        """Raises TypeError or ValueError, naming the ceiling, for what can be none."""
+        for name in ("attempts", "tokens"):
+            if getattr(self, name) is not None:
+                arguments.whole(name, getattr(self, name))
+        for name in ("cost_usd", "sandbox_seconds", "wall_seconds"):
+            if getattr(self, name) is not None:
+                arguments.number(name, getattr(self, name))
 
     def to_json(self) -> Dict[str, Any]:
         """The ceilings that are set."""
@@ -159,15 +169,17 @@ class AgentClient:
                        budget: Optional[Budget] = None,
                        label: Optional[str] = None) -> RequestStream:
         """As stream_request()."""
-        return self._submit("/v1/requests", {"text": text, "language": language}, files, budget,
-                            label)
+        body = {"text": arguments.text("text", text),
+                "language": arguments.text("language", language)}
+        return self._submit("/v1/requests", body, files, budget, label)
 
     def stream_agent(self, task: str, max_iterations: int = MAX_ITERATIONS, *,
                      files: Optional[Files] = None, budget: Optional[Budget] = None,
                      label: Optional[str] = None) -> RequestStream:
         """As stream_agent()."""
-        return self._submit("/v1/agent", {"task": task, "max_iterations": max_iterations}, files,
-                            budget, label)
+        body = {"task": arguments.text("task", task),
+                "max_iterations": arguments.whole("max_iterations", max_iterations)}
+        return self._submit("/v1/agent", body, files, budget, label)
 
     def run_request(self, text: str, language: str = "python", **options: Any) -> AgentResult:
         """As run_request()."""
@@ -200,7 +212,7 @@ class AgentClient:
             except (KeyError, TypeError) as error:
                 raise AGENTD.unknown("agentd's history", page) from error
             yield from map(Summary.from_json, requests)
-            before = None if following is None else "?before=" + quote_path(str(following))
+            before = None if following is None else "?before=" + quote_id("next", str(following))
 
     def info(self) -> Dict[str, Any]:
         """Provider, prompts, ceilings, and whether the sandbox answers."""
@@ -209,6 +221,10 @@ class AgentClient:
 
     def _submit(self, target: str, body: Dict[str, Any], files: Optional[Files],
                 budget: Optional[Budget], label: Optional[str]) -> RequestStream:
+        if budget is not None:
+            arguments.instance("budget", budget, Budget)
+        if label is not None:
+            arguments.text("label", label)
         optional = {"files": input_files(files), "budget": budget and budget.to_json(),
                     "label": label}
         body.update((name, value) for name, value in optional.items() if value)
@@ -265,7 +281,7 @@ def _to_the_end(stream: RequestStream) -> AgentResult:
 
 
 def _target(request_id: str, rest: str = "") -> str:
-    return f"/v1/requests/{quote_path(request_id)}{rest}"
+    return f"/v1/requests/{quote_id('request_id', request_id)}{rest}"
 
 
 def _record(transport: Transport, request_id: str) -> AgentResult:

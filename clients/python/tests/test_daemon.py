@@ -72,6 +72,20 @@ class Daemon(DaemonCase):
         with self.assertRaises(Refused):
             session.info()
 
+    def test_a_sessions_files_are_reached_whatever_their_names(self):
+        code = ("import os\nos.makedirs(b'd\\xff')\nopen(b'd\\xff/\\xc3', 'wb').write(b'one')\n"
+                "open('\\\\x41', 'w').write('two')")
+        with Session(socket=self.socket) as session:
+            ran = session.run(code)
+            self.assertTrue(ran.ok, ran.stderr)
+            session.put("d\udcff/\udc80", b"three")
+            entries = [entry.path for entry in session.list()]
+            self.assertEqual(entries, ["\\x41", "d\udcff", "d\udcff/\udc80", "d\udcff/\udcc3"])
+            contents = [session.get(path) for path in entries if path != "d\udcff"]
+            self.assertEqual(contents, [b"two", b"three", b"one"])
+            session.delete("d\udcff")
+            self.assertEqual([entry.path for entry in session.list()], ["\\x41"])
+
     def test_info_names_what_there_is(self):
         info = Client(self.socket).info()
         self.assertIn("python", [each["name"] for each in info["languages"]])

@@ -122,6 +122,23 @@ class Files(unittest.TestCase):
         self.assertEqual([(each.path, each.type, each.target) for each in entries],
                          [("a", "file", None), ("b c", "file", None), ("d", "symlink", "a")])
 
+    def test_names_that_are_no_utf8_are_listed_and_reached_as_pythons_are(self):
+        def entry(path, **more):
+            return {"path": path, "type": "file", "mode": "0644", "size": 1,
+                    "modified_at": "2026-01-01T00:00:00.000Z", **more}
+        shown = [entry("d\\xff/\\xc3é"), entry("\\x5cx41"), entry("\\xFF\\n"),
+                 entry("link", type="symlink", target="\\x80")]
+        wanted = ["d\udcff/\udcc3é", "\\x41", "\\xFF\\n", "link"]
+        with FakeDaemon(MADE, answer({"files": shown, "next": None}), answer(b"x")) as daemon:
+            session = self.session(daemon)
+            entries = list(session.list())
+            self.assertEqual([each.path for each in entries], wanted)
+            self.assertEqual(entries[3].target, "\udc80")
+            for each in entries:
+                self.assertEqual(session.get(each.path), b"x")
+            self.assertEqual([each.target.rsplit("/files/")[1] for each in daemon.requests[2:]],
+                             ["d%FF/%C3%C3%A9", "%5Cx41", "%5CxFF%5Cn", "link"])
+
     def test_delete_asks_for_it(self):
         with FakeDaemon(MADE, DELETED) as daemon:
             self.session(daemon).delete("a/b")
