@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <istream>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,13 @@ namespace {
 constexpr std::size_t kHashSize = 64;
 constexpr std::string_view kSeq = "{\"seq\":";
 constexpr std::string_view kPrev = ",\"prev\":\"";
+constexpr std::string_view kTime = "\",\"time\":\"";
+constexpr std::string_view kNoneOfOurs = "is no line of ours, and no beginning of one";
+
+std::string line_start(const std::optional<AuditLink>& last) {
+  return fmt::format("{}{}{}{}{}", kSeq, last ? last->seq + 1 : 1, kPrev,
+                     last ? std::string_view(last->hash) : kNoHash, kTime);
+}
 
 bool is_hash(std::string_view text) {
   return text.size() == kHashSize &&
@@ -83,6 +91,7 @@ class Verifier {
   // What is no line must be followed by the marker that names it.
   void check_torn(const std::string& line) {
     if (!torn_) return;
+    if (!begins_line(*torn_, last_)) problem_at(number_ - 1, kNoneOfOurs);
     if (line.find(torn_marker(*torn_)) == std::string::npos) {
       problem("follows a line that is damaged, and does not say so");
     } else {
@@ -103,12 +112,17 @@ class Verifier {
 
   void finish(const std::string& rest) {
     if (torn_) problem_at(number_ - 1, "is no whole line, and no marker follows");
-    if (!rest.empty()) {
+    if (parse_audit_line(rest)) {
+      take_line(rest);  // its end alone is missing
+    } else if (!begins_line(rest, last_)) {
+      problem(kNoneOfOurs);
+    } else if (!rest.empty()) {
       report_.notes.push_back(fmt::format(
           "line {}: cut short after {} bytes; sbxd marks it when it starts", number_, rest.size()));
     }
     if (!head_) {
-      if (report_.lines > 0) report_.problems.emplace_back("the head file is missing");
+      if (report_.lines > 0)
+        report_.problems.emplace_back("there is no head that tells the last line");
     } else if (!head_seen_) {
       report_.problems.push_back(
           fmt::format("the file ends before number {}, which the head file "
@@ -135,8 +149,7 @@ class Verifier {
 
 std::string audit_line(const std::optional<AuditLink>& last, std::string_view time,
                        std::string_view members) {
-  return fmt::format("{}{}{}{}\",\"time\":\"{}\",{}}}", kSeq, last ? last->seq + 1 : 1, kPrev,
-                     last ? std::string_view(last->hash) : kNoHash, time, members);
+  return fmt::format("{}{}\",{}}}", line_start(last), time, members);
 }
 
 std::optional<AuditPlace> parse_audit_line(std::string_view line) {
@@ -146,7 +159,7 @@ std::optional<AuditPlace> parse_audit_line(std::string_view line) {
   if (!seq || !take(line, kPrev)) return std::nullopt;
   const std::string_view prev = line.substr(0, kHashSize);
   line.remove_prefix(prev.size());
-  if (!is_hash(prev) || !take(line, "\",\"time\":\"")) return std::nullopt;
+  if (!is_hash(prev) || !take(line, kTime)) return std::nullopt;
   // A line that was cut short is never a whole document.
   if (!nlohmann::json::accept(whole)) return std::nullopt;
   return AuditPlace{*seq, prev};
@@ -154,6 +167,13 @@ std::optional<AuditPlace> parse_audit_line(std::string_view line) {
 
 AuditLink link_of(std::uint64_t seq, std::string_view line) {
   return {seq, sha256_of(line)};
+}
+
+bool begins_line(std::string_view text, const std::optional<AuditLink>& last) {
+  const std::string start = line_start(last);
+  const std::size_t size = std::min(text.size(), start.size());
+  return text.substr(0, size) == std::string_view(start).substr(0, size) &&
+         text.find('\n') == std::string_view::npos;
 }
 
 std::string torn_marker(std::string_view torn) {

@@ -8,8 +8,9 @@
 //
 // A line that was cut short by the death of sbxd stays as it is. The next start ends it and appends
 // a marker (event "torn") that names its hash, and goes on behind the last whole line. What the
-// head knows and the file lacks or has otherwise (a power failure, or somebody) is noted by the
-// event "gap", so that it stays visible once the head has moved on.
+// head knows and the file lacks or has otherwise, and what is no beginning of a line (a power
+// failure, or somebody) is noted by the event "gap", so that it stays visible once the head has
+// moved on.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +40,9 @@ struct AuditPlace {
 };
 [[nodiscard]] std::optional<AuditPlace> parse_audit_line(std::string_view line);
 [[nodiscard]] AuditLink link_of(std::uint64_t seq, std::string_view line);
+
+// True for what can be left of the line that follows `last` when it is cut short.
+[[nodiscard]] bool begins_line(std::string_view text, const std::optional<AuditLink>& last);
 
 // The members of the marker behind a torn line.
 [[nodiscard]] std::string torn_marker(std::string_view torn);

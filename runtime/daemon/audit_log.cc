@@ -81,8 +81,9 @@ LastLine find_last(std::string_view tail) {
 
 // Why the head and the end of the file, as the last sbxd left them, do not agree; empty: they do,
 // as far as the tail shows. The file may be ahead: the head is written after the line.
-std::string disagreement(std::string_view tail, const std::optional<AuditLink>& head,
-                         std::uint64_t known) {
+std::string disagreement(std::string_view tail, std::string_view head_file, std::uint64_t known) {
+  const auto head = parse_head(head_file);
+  if (!head && !head_file.empty()) return "the head file is damaged";
   if (!head) return known > 1 ? "the head file is missing" : "";
   if (head->seq > known) {
     return fmt::format("lines up to {} are missing; the file ends at {}", head->seq, known);
@@ -128,16 +129,18 @@ Result<void> AuditLog::recover() {
     torn.remove_suffix(1);
   }
   SBX_ASSIGN(const std::string text, sys::read_all(head_.get(), 4096));
-  const auto head = parse_head(text);
   // Before the markers: each of them moves the head on.
-  const std::string differs = disagreement(tail, head, last_ ? last_->seq : 0);
+  std::string differs = disagreement(tail, text, last_ ? last_->seq : 0);
+  if (differs.empty() && !begins_line(torn, last_)) {
+    differs = "what is behind the last line is no beginning of one";
+  }
   if (!torn.empty()) {
     found_ = fmt::format("{} bytes of a line that was cut short", torn.size());
     SBX_TRY(append(torn_marker(torn)));
   }
   if (!differs.empty()) {
     found_ += (found_.empty() ? "" : "; ") + differs;
-    SBX_TRY(append(gap_marker(head.value_or(AuditLink{0, std::string(kNoHash)}))));
+    SBX_TRY(append(gap_marker(parse_head(text).value_or(AuditLink{0, std::string(kNoHash)}))));
   }
   return {};
 }

@@ -26,11 +26,13 @@ Result<std::string> audit_path(const Arguments& arguments) {
 
 Result<AuditReport> verify_file(const std::string& path) {
   // The head first: lines that come meanwhile are behind it.
-  std::optional<AuditLink> head;
-  if (const auto text = sys::read_file(path + ".head", kMaxHead)) head = parse_head(*text);
+  const auto text = sys::read_file(path + ".head", kMaxHead);
+  const auto head = text ? parse_head(*text) : std::nullopt;
   std::ifstream file(path, std::ios::binary);
   if (!file) return sys_error("open", path);
-  return verify_audit(file, head);
+  AuditReport report = verify_audit(file, head);
+  if (text && !text->empty() && !head) report.problems.emplace_back("the head file is damaged");
+  return report;
 }
 
 }  // namespace

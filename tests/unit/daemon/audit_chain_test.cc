@@ -122,10 +122,35 @@ TEST_F(AuditChain, LinesBehindTheHeadAreFine) {
 
 TEST_F(AuditChain, ATornLastLineIsANoteUntilSbxdMarksIt) {
   add_runs(2);
-  const AuditReport report = verify(R"({"seq":3,"prev":"00)");
-  EXPECT_THAT(report.problems, IsEmpty());
-  ASSERT_THAT(report.notes, SizeIs(1));
-  EXPECT_THAT(report.notes[0], HasSubstr("cut short after 19 bytes"));
+  const std::string next = audit_line(last_, "2024-05-01T12:00:00.000Z", R"("event":"run")");
+  for (std::size_t size = 1; size < next.size(); ++size) {
+    const AuditReport report = verify(next.substr(0, size));
+    EXPECT_THAT(report.problems, IsEmpty()) << size;
+    ASSERT_THAT(report.notes, SizeIs(1)) << size;
+    EXPECT_THAT(report.notes[0], HasSubstr(" after " + std::to_string(size) + " bytes"));
+  }
+  const AuditReport whole = verify(next);
+  EXPECT_THAT(whole.problems, IsEmpty());
+  EXPECT_THAT(whole.notes, IsEmpty()) << "its end alone is missing";
+  EXPECT_EQ(whole.lines, 3U);
+}
+
+// With lines and a head and without: somebody wrote it, or a power failure left it.
+TEST_F(AuditChain, WhatIsNoBeginningOfTheNextLineIsAProblem) {
+  for (int lines = 0; lines < 3; ++lines) {
+    for (const char* garbage : {"x", "{}", "\n", "garbage\n", "{\"seq\":4",
+                                "{\"seq\":9,\"prev\":\"00", "{\"seq\":1,\"prev\":\"1"}) {
+      EXPECT_THAT(verify(garbage).problems, testing::Not(IsEmpty())) << lines << garbage;
+    }
+    EXPECT_THAT(verify(std::string(1, '\0')).problems, testing::Not(IsEmpty()));
+    add_runs(1);
+  }
+}
+
+TEST_F(AuditChain, AMarkerDoesNotMakeGarbageALine) {
+  lines_.emplace_back("garbage");
+  add(torn_marker(lines_.back()));
+  EXPECT_THAT(verify().problems, SizeIs(1));
 }
 
 TEST_F(AuditChain, AMarkedTornLineIsANote) {

@@ -136,6 +136,27 @@ TEST_F(AuditLogTest, RemembersThatTheHeadWasMissing) {
   EXPECT_THAT(verify().problems, testing::Not(IsEmpty()));
 }
 
+TEST_F(AuditLogTest, RemembersGarbageWithOrWithoutAHead) {
+  for (const char* garbage : {"garbage", "garbage\n", "a\nb\nc"}) {
+    for (const int lines : {0, 1, 3}) {
+      std::filesystem::remove_all(directory_.path() + "/audit");
+      live(lines);
+      std::filesystem::remove(lines < 3 ? file() + ".head" : "");
+      std::ofstream(file(), std::ios::app) << garbage;
+      EXPECT_THAT(verify().problems, testing::Not(IsEmpty())) << garbage << lines;
+      live(2);
+      EXPECT_THAT(verify().problems, testing::Not(IsEmpty())) << garbage << lines;
+    }
+  }
+}
+
+TEST_F(AuditLogTest, RemembersThatTheHeadWasDamaged) {
+  live(1);
+  std::ofstream(file() + ".head") << "nonsense\n";
+  live(1);
+  EXPECT_THAT(verify().problems, testing::Not(IsEmpty()));
+}
+
 TEST_F(AuditLogTest, TakesALineThatTheHeadDoesNotKnowYetForOneOfItsOwn) {
   live(2);
   const std::string head = test::read_text(file() + ".head");
