@@ -61,7 +61,7 @@ async::Task<ReceivedFile> receive_file(Request& request, async::WorkPool& pool, 
   std::uint64_t written = 0;
   std::string gathered;
   for (bool ended = false; !ended;) {
-    BodyPiece piece = co_await request.stream->read();
+    BodyPiece piece = co_await request.stream->read(nullptr);
     if (piece.kind == BodyPiece::Kind::kFailed) co_return std::move(piece.problem);
     ended = piece.kind == BodyPiece::Kind::kEnd;
     gathered += piece.data;

@@ -12,6 +12,7 @@
 //               .handler = [&](auto& q, auto& r) { return routes.hello(q, r); }});
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -44,8 +45,8 @@ class BodySource {
  public:
   virtual ~BodySource() = default;
   // After kEnd or kFailed: the same again. A client that waits for "100 Continue" gets it by the
-  // first call.
-  [[nodiscard]] virtual async::Task<BodyPiece> read() = 0;
+  // first call. `stop` (may be null) raised ends the wait for the client as kFailed, for good.
+  [[nodiscard]] virtual async::Task<BodyPiece> read(const async::Cancellation* stop) = 0;
 };
 
 struct Request {
@@ -92,6 +93,12 @@ class Responder {
   // stream that is left without (the handler returned early), or whose length was not reached, is
   // cut: the connection closes and the client sees an incomplete message.
   [[nodiscard]] virtual async::Task<bool> finish() = 0;
+
+  // How far the client is behind the pace at which an answer must be read; at ServerLimits::
+  // pace_grace he is left. Zero when nothing waits for him.
+  [[nodiscard]] virtual std::chrono::steady_clock::duration behind() const = 0;
+  // Leaves him now, as if he were: what is not sent is dropped, and Request::gone raised.
+  virtual void leave() = 0;
 
   // True for HEAD, whose body is dropped: a handler may spare itself the work.
   [[nodiscard]] virtual bool head_only() const = 0;

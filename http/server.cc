@@ -133,9 +133,9 @@ Result<void> Server::listen(Listener listener) {
   return {};
 }
 
-async::Task<void> Server::drain(async::Deadline deadline) {
+async::Task<void> Server::drain(async::Deadline deadline, const async::Cancellation* hurry) {
   state_->core.draining.cancel();
-  const async::Wake wake = co_await state_->tasks.join(deadline);
+  const async::Wake wake = co_await state_->tasks.join(deadline, hurry);
   if (wake == async::Wake::kReady) co_return;
   state_->core.expired.cancel();
   (void)co_await state_->tasks.join();

@@ -96,9 +96,10 @@ class Server {
   [[nodiscard]] Result<void> listen(Listener listener);
 
   // Graceful end: closes the listeners and the idle connections, lets handlers finish, and when
-  // `deadline` has passed raises Request::gone for those that are left. Returns when no connection
-  // is left: handlers end soon once `gone` is raised.
-  [[nodiscard]] async::Task<void> drain(async::Deadline deadline);
+  // `deadline` has passed, or `hurry` is raised, raises Request::gone for those that are left.
+  // Returns when no connection is left: handlers end soon once `gone` is raised.
+  [[nodiscard]] async::Task<void> drain(async::Deadline deadline,
+                                        const async::Cancellation* hurry = nullptr);
   // True from drain() on; handlers may refuse new work (503).
   [[nodiscard]] bool draining() const;
 

@@ -29,6 +29,10 @@ class Answer final : public Responder {
   [[nodiscard]] async::Task<bool> write(std::string bytes) override;
   [[nodiscard]] bool try_write(std::string_view bytes) override;
   [[nodiscard]] async::Task<bool> finish() override;
+  [[nodiscard]] std::chrono::steady_clock::duration behind() const override {
+    return output_.behind();
+  }
+  void leave() override { output_.break_off(); }
   [[nodiscard]] bool head_only() const override { return terms_.head_only; }
   [[nodiscard]] bool begun() const override { return status_ != 0; }
 

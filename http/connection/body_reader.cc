@@ -61,7 +61,7 @@ std::optional<BodyPiece> BodyReader::parse() {
 }
 
 // The pace counts only the time that is spent here, waiting for the client.
-async::Task<Input::Fill> BodyReader::fill() {
+async::Task<Input::Fill> BodyReader::fill(const async::Cancellation* stop) {
   if (awaits_continue_) {
     awaits_continue_ = false;
     output_.queue("HTTP/1.1 100 Continue\r\n\r\n");
@@ -69,17 +69,18 @@ async::Task<Input::Fill> BodyReader::fill() {
   }
   const auto began = std::chrono::steady_clock::now();
   const std::size_t before = input_.pending().size();
-  const Input::Fill fill = co_await input_.fill(pace_.deadline(began), &gone_);
+  const async::Cancellation either{&gone_, stop != nullptr ? stop : &gone_};
+  const Input::Fill fill = co_await input_.fill(pace_.deadline(began), &either);
   pace_.waited(std::chrono::steady_clock::now() - began);
   pace_.moved(input_.pending().size() - before);
   co_return fill;
 }
 
-async::Task<BodyPiece> BodyReader::read() {
+async::Task<BodyPiece> BodyReader::read(const async::Cancellation* stop) {
   if (failure_) co_return fail(*failure_);
   for (;;) {
     if (auto piece = parse()) co_return std::move(*piece);
-    const Input::Fill got = co_await fill();
+    const Input::Fill got = co_await fill(stop);
     if (got == Input::Fill::kLate) co_return fail(too_slow());
     if (got != Input::Fill::kData) co_return fail(cut_off());
   }

@@ -17,7 +17,7 @@ class BodyReader final : public BodySource {
   BodyReader(Input& input, Output& output, RequestParser& parser, std::uint64_t limit, Pace pace,
              const async::Cancellation& gone);
 
-  [[nodiscard]] async::Task<BodyPiece> read() override;
+  [[nodiscard]] async::Task<BodyPiece> read(const async::Cancellation* stop) override;
 
   [[nodiscard]] std::uint64_t limit() const { return limit_; }
   // True when the whole body was read, or there is none: the next byte is the next request's.
@@ -29,7 +29,7 @@ class BodyReader final : public BodySource {
   // What can be made of the bytes at hand; kEnd with empty data: more are needed.
   [[nodiscard]] std::optional<BodyPiece> parse();
   [[nodiscard]] BodyPiece fail(Problem problem);
-  [[nodiscard]] async::Task<Input::Fill> fill();
+  [[nodiscard]] async::Task<Input::Fill> fill(const async::Cancellation* stop);
 
   Input& input_;
   Output& output_;

@@ -234,7 +234,7 @@ async::Task<std::optional<Problem>> Connection::read_whole(Exchanging& current) 
   const BodyReader& body = *current.body;
   current.request.body.reserve(std::min(current.request.content_length.value_or(0), body.limit()));
   for (;;) {
-    BodyPiece piece = co_await current.body->read();
+    BodyPiece piece = co_await current.body->read(nullptr);
     if (piece.kind == BodyPiece::Kind::kEnd) co_return std::nullopt;
     if (piece.kind == BodyPiece::Kind::kFailed) co_return std::move(piece.problem);
     const auto verdict = core_.ledger.buffer(peer_.uid, piece.data.size());

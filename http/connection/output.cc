@@ -65,7 +65,9 @@ void Output::consume(std::size_t bytes) {
 async::Task<void> Output::keep_sending() {
   for (;;) {
     const auto began = std::chrono::steady_clock::now();
+    waits_since_ = began;
     const async::Wake wake = co_await watch_.writable(pace_.deadline(began), &gone_);
+    waits_since_.reset();
     if (wake != async::Wake::kReady) break;
     pace_.waited(std::chrono::steady_clock::now() - began);
     const Progress progress = send();
@@ -74,6 +76,12 @@ async::Task<void> Output::keep_sending() {
     if (progress == Progress::kAllSent) co_return;
   }
   break_off();
+}
+
+Pace::Duration Output::behind() const {
+  if (queued_ == 0) return Pace::Duration::zero();
+  const auto now = std::chrono::steady_clock::now();
+  return pace_.used() + (waits_since_ ? now - *waits_since_ : Pace::Duration::zero());
 }
 
 async::Task<bool> Output::drained(std::size_t mark) {

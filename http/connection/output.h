@@ -7,6 +7,7 @@
 
 #include <cstddef>
 #include <deque>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -51,6 +52,8 @@ class Output {
   // Returns when at most `mark` bytes are queued, which the pace sees to. False: broken.
   [[nodiscard]] async::Task<bool> drained(std::size_t mark);
 
+  // How much of the pace's grace the client has used up.
+  [[nodiscard]] Pace::Duration behind() const;
   [[nodiscard]] std::size_t queued() const { return queued_; }
   [[nodiscard]] bool broken() const { return broken_; }
   void break_off();
@@ -71,6 +74,7 @@ class Output {
   std::size_t offset_ = 0;  // sent of the first
   std::size_t queued_ = 0;
   bool broken_ = false;
+  std::optional<Pace::TimePoint> waits_since_;  // for the socket to take more
   async::Event sent_;
   async::TaskGroup flusher_;  // last: its task uses all the others
 };

@@ -22,6 +22,8 @@ class Pace {
 
   // Until when a wait that begins now may last.
   [[nodiscard]] TimePoint deadline(TimePoint now) const { return now + left_; }
+  // Of the grace.
+  [[nodiscard]] Duration used() const { return grace_ - left_; }
   void waited(Duration time) { left_ -= time; }
   void moved(std::uint64_t bytes) {
     const double seconds = static_cast<double>(bytes) / static_cast<double>(bytes_per_second_);

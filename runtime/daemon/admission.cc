@@ -61,11 +61,12 @@ std::variant<std::unique_ptr<Admission::Ticket>, Refusal> Admission::enter(
 
 Refusal Admission::refusal(const Ticket& waiting) const {
   Budget lacking = Budget::kRunning;
+  const bool own = !fits_peer(waiting);
   if (running_ < limits_.max_running) {
-    if (!fits_peer(waiting) || !fits_answers(waiting)) lacking = Budget::kAnswers;
-    if (!fits_memory(waiting)) lacking = Budget::kMemory;
+    if (own || !fits_answers(waiting)) lacking = Budget::kAnswers;
+    if (!own && !fits_memory(waiting)) lacking = Budget::kMemory;
   }
-  return {lacking, estimate()};
+  return {lacking, estimate(), own};
 }
 
 bool Admission::fits_memory(const Ticket& ticket) const {

@@ -44,6 +44,7 @@ enum class Budget { kRunning, kMemory, kAnswers, kQueued, kQueuedPerPeer };
 struct Refusal {
   Budget budget{};
   std::chrono::seconds retry_after{1};  // an estimate from how long runs took lately
+  bool own = false;                     // it is the peer's own answers that leave no room
 };
 
 class Admission {

@@ -87,7 +87,7 @@ std::string help_text() {
 Runs in the foreground and logs JSON lines on stderr. Started by root it becomes the user
 `sbx` (sbxd.toml: user) before it reads a byte of a client; started by an ordinary user it
 stays who he is. SIGTERM lets runs end, for `drain_seconds`, then cancels them; a second
-one cancels them at once.
+one cancels them at once, and waits a second for those who read their answers.
 
   --socket PATH      where to listen; default /run/sbx/sbxd.sock (root), else
                      $XDG_RUNTIME_DIR/sbx/sbxd.sock; systemd may pass one instead

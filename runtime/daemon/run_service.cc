@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/base/log.h"
@@ -25,6 +26,11 @@ using OptionalProblem = std::optional<Problem>;
 
 // Texts above it are parsed on the pool: milliseconds that others need not wait.
 constexpr std::size_t kMuch = 256 * 1024;
+
+// How far behind a client may be with his answer when others wait for the room that it takes, and
+// how often those look.
+constexpr std::chrono::seconds kPatience{5};
+constexpr std::chrono::seconds kLookPeriod{1};
 
 constexpr const char* kUnavailable = "sandbox_unavailable";
 
@@ -106,6 +112,7 @@ struct RunService::Live {
   std::unique_ptr<Admission::Ticket> ticket;
   double queue_seconds = 0;
   std::vector<policy::LayerReport> layers;
+  std::string id;  // once it has started
   KeptFiles files;
   EventStream events;
   std::unique_ptr<Run> sandboxed;
@@ -114,13 +121,17 @@ struct RunService::Live {
 
 // In runs_ from start to end, so that DELETE finds it.
 struct RunService::Registry {
-  Registry(RunService& service, Live& live) : runs(service.runs_) {
-    place = runs.emplace(live.sandboxed->id(), Entry{live.request.peer.uid, &live.cancel}).first;
+  Registry(RunService& of, Live& live) : service(of) {
+    const Entry entry{live.request.peer.uid, &live.cancel};
+    place = service.runs_.emplace(live.id, entry).first;
   }
   Registry(const Registry&) = delete;
   Registry& operator=(const Registry&) = delete;
-  ~Registry() { runs.erase(place); }
-  decltype(RunService::runs_)& runs;
+  ~Registry() {
+    service.runs_.erase(place);
+    service.left_.notify_all();
+  }
+  RunService& service;
   decltype(RunService::runs_)::iterator place;
 };
 
@@ -133,9 +144,18 @@ void RunService::disable(std::string why) {
   disabled_ = std::move(why);
 }
 
-Task<async::Wake> RunService::idle(async::Deadline deadline) {
+Task<async::Wake> RunService::idle(async::Deadline deadline,
+                                   const async::Cancellation* cancellation) {
   async::Wake wake = async::Wake::kReady;
-  while (serving_ > 0 && wake == async::Wake::kReady) wake = co_await left_.wait(deadline);
+  while (serving_ > 0 && wake == async::Wake::kReady) {
+    wake = co_await left_.wait(deadline, cancellation);
+  }
+  co_return wake;
+}
+
+Task<async::Wake> RunService::runs_over(async::Deadline deadline) {
+  async::Wake wake = async::Wake::kReady;
+  while (!runs_.empty() && wake == async::Wake::kReady) wake = co_await left_.wait(deadline);
   co_return wake;
 }
 
@@ -234,14 +254,30 @@ Task<OptionalProblem> RunService::admit(Live& live) {
   auto ticket = std::get<std::unique_ptr<Admission::Ticket>>(std::move(entered));
   const async::Cancellation waiting{&live.cancel, &closing_};
   while (!ticket->admitted()) {
-    const async::Wake wake = co_await turn.wait(asked + parts_.queue_time, &waiting);
+    const auto late = asked + parts_.queue_time;
+    const async::Wake wake =
+        co_await turn.wait(std::min(late, Clock::now() + kLookPeriod), &waiting);
     if (ticket->admitted()) break;
-    if (wake == async::Wake::kDeadline) co_return too_many(parts_.admission.refusal(*ticket));
     if (wake == async::Wake::kCancelled) co_return refuse_now();
+    const Refusal refusal = parts_.admission.refusal(*ticket);
+    if (Clock::now() >= late) co_return too_many(refusal);
+    leave_slow_readers(refusal, live);
   }
   live.queue_seconds = seconds_since(asked);
   live.ticket = std::move(ticket);
   co_return std::nullopt;
+}
+
+// Runs need not wait as long as the pace lets somebody not read: a user's own answers give way to
+// his runs, and everybody's where all room is used up.
+void RunService::leave_slow_readers(const Refusal& lacking, const Live& waiting) {
+  if (lacking.budget == Budget::kRunning) return;
+  for (const Live* const each : answering_) {
+    const bool in_the_way = !lacking.own || each->request.peer.uid == waiting.request.peer.uid;
+    if (!in_the_way || each->responder.behind() < kPatience) continue;
+    log::info("an answer that is not read gives way", {{"run", each->id}});
+    each->responder.leave();
+  }
 }
 
 Task<OptionalProblem> RunService::start(Live& live) {
@@ -252,21 +288,20 @@ Task<OptionalProblem> RunService::start(Live& live) {
     co_return problem_of(started.error());
   }
   live.sandboxed = *std::move(started);
-  const std::string& id = live.sandboxed->id();
+  live.id = live.sandboxed->id();
   http::Response head;
-  head.headers.set("Sbx-Run-Id", id);
+  head.headers.set("Sbx-Run-Id", live.id);
   head.content_type = json_type(live.stream);
   live.responder.begin(std::move(head));
   if (!live.stream) co_return std::nullopt;
   std::string first =
-      live.events.started(id, limits_json(live.run.policy.limits), layers_json(live.layers));
+      live.events.started(live.id, limits_json(live.run.policy.limits), layers_json(live.layers));
   // A client that is gone is noticed while the run goes on, and cancels it.
   (void)live.responder.try_write(first);
   co_return std::nullopt;
 }
 
 Task<void> RunService::finish(Live& live) {
-  const std::string id = live.sandboxed->id();
   {
     const Registry registry(*this, live);
     auto driven = co_await drive(parts_.loop, *live.sandboxed, live.cancel);
@@ -274,7 +309,7 @@ Task<void> RunService::finish(Live& live) {
       live.outcome = live.sandboxed->take_outcome();
     } else {
       collect::OutcomeContext context;
-      context.id = id;
+      context.id = live.id;
       context.limits = live.run.policy.limits;
       context.profile = live.run.policy.profile;
       live.outcome = collect::make_refusal(driven.error(), std::move(context));
@@ -304,6 +339,8 @@ void RunService::record(Live& live) {
 
 Task<void> RunService::answer(Live& live) {
   http::Responder& responder = live.responder;
+  answering_.insert(&live);
+  const ScopeExit answered([&] { answering_.erase(&live); });
   bool reads = true;
   if (live.stream) {
     live.events.close(live.outcome);

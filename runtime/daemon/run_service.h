@@ -13,6 +13,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -74,7 +75,10 @@ class RunService {
   // Cancels all runs.
   void stop() { stopping_.cancel(); }
   // Until no request is on its way through serve(): kReady.
-  [[nodiscard]] async::Task<async::Wake> idle(async::Deadline deadline);
+  [[nodiscard]] async::Task<async::Wake> idle(async::Deadline deadline,
+                                              const async::Cancellation* cancellation);
+  // Until no sandbox is left, whoever still has to read a result.
+  [[nodiscard]] async::Task<async::Wake> runs_over(async::Deadline deadline);
   // The spawner is gone: no run can start any more.
   void disable(std::string why);
   [[nodiscard]] bool closed() const { return closing_.cancelled(); }
@@ -87,6 +91,7 @@ class RunService {
 
   [[nodiscard]] http::Problem too_many(const Refusal& refusal);
   [[nodiscard]] async::Task<std::optional<http::Problem>> admit(Live& live);
+  void leave_slow_readers(const Refusal& lacking, const Live& waiting);
   [[nodiscard]] async::Task<std::optional<http::Problem>> start(Live& live);
   [[nodiscard]] async::Task<void> finish(Live& live);
   [[nodiscard]] async::Task<void> answer(Live& live);
@@ -103,8 +108,9 @@ class RunService {
     async::Cancellation* cancel;
   };
   std::map<std::string, Entry, std::less<>> runs_;  // under way, by id
+  std::set<const Live*> answering_;
   std::size_t serving_ = 0;
-  async::Event left_;  // one request less
+  async::Event left_;  // one request, or one run, less
 };
 
 // The value of ?stream; a problem: invalid_value.

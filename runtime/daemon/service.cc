@@ -39,8 +39,10 @@ constexpr std::uint64_t kPaceBytes = 256 * 1024;
 // Answers of all kinds on their way; what a run wrote is counted by the admission before. Twice the
 // longest there is, which is a page of file names.
 constexpr std::uint64_t kUnsentBytes = 16U << 20;
-// What answers may take after the last run.
+// What runs may take to end when they are cancelled, and answers after the last run.
 constexpr seconds kAnswerTime{5};
+// What answers may take after the last run when a second signal came.
+constexpr seconds kLastWord{1};
 
 http::ServerLimits server_limits(const DaemonConfig& config) {
   http::ServerLimits limits;
@@ -79,6 +81,7 @@ class Service {
   Task<void> reap();
   Task<void> sync_audit();
   Task<void> end();
+  Task<void> hurry();
   void begin_end(seconds drain_time);
 
   Started started_;
@@ -87,6 +90,7 @@ class Service {
   double started_at_ = static_cast<double>(::time(nullptr));
   int exit_code_ = 0;
   async::Deadline end_by_ = async::kNoDeadline;
+  async::Cancellation hurried_;  // ends every wait for clients
 
   // Each uses those before it.
   async::Loop loop_;
@@ -268,7 +272,7 @@ Task<void> Service::watch_signals() {
     log::info("signal", {{"number", std::uint64_t{information.ssi_signo}},
                          {"from_pid", std::uint64_t{information.ssi_pid}}});
     if (runs_.closed()) {
-      runs_.stop();
+      tasks_.spawn(hurry());
     } else {
       begin_end(seconds(started_.configuration.daemon.drain_seconds));
     }
@@ -335,14 +339,22 @@ void Service::begin_end(seconds drain_time) {
   tasks_.spawn(end());
 }
 
+// After a second signal: who reads has his answer by then, who does not is left.
+Task<void> Service::hurry() {
+  runs_.stop();
+  (void)co_await runs_.runs_over(async::after(kAnswerTime));
+  (void)co_await loop_.sleep_until(async::after(kLastWord));
+  hurried_.cancel();
+}
+
 // New connections are still taken, and told why there is no run for them.
 Task<void> Service::end() {
-  const async::Wake ended = co_await runs_.idle(end_by_);
+  const async::Wake ended = co_await runs_.idle(end_by_, &hurried_);
   if (ended != async::Wake::kReady) {
     runs_.stop();
-    (void)co_await runs_.idle(async::after(kAnswerTime));
+    (void)co_await runs_.idle(async::after(kAnswerTime), &hurried_);
   }
-  co_await server_.drain(async::after(kAnswerTime));
+  co_await server_.drain(async::after(kAnswerTime), &hurried_);
   co_await sessions_.tend();
   loop_.stop();
 }

@@ -108,14 +108,15 @@ class QuotaBody final : public http::BodySource {
             std::uint64_t replaces)
       : source_(source), session_(session), hold_(hold), replaces_(replaces) {}
 
-  Task<BodyPiece> read() override {
-    BodyPiece piece = co_await source_.read();
-    if (piece.kind != BodyPiece::Kind::kData) co_return std::move(piece);
+  // Ends with the session, whose deletion waits for it.
+  Task<BodyPiece> read(const async::Cancellation*) override {
+    BodyPiece piece = co_await source_.read(&session_.deleted());
     if (session_.ending()) {
       co_return BodyPiece{.kind = BodyPiece::Kind::kFailed,
                           .data = {},
                           .problem = session_deleted(session_.record().id)};
     }
+    if (piece.kind != BodyPiece::Kind::kData) co_return std::move(piece);
     length_ += piece.data.size();
     if (auto problem = reserve(length_)) {
       co_return BodyPiece{

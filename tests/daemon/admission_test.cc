@@ -131,6 +131,26 @@ TEST_P(DaemonAdmission, AnswersThatNobodyReadsAreBounded) {
   EXPECT_TRUE(wait_for_metric("sbxd_answer_bytes", 0));
 }
 
+// The pace alone would let them wait for 20 s.
+TEST_P(DaemonAdmission, AnswersThatNobodyReadsGiveWayToTheSameUsersRuns) {
+  start("answer_budget = \"4M\"\n");
+  const Json flood = {{"argv", {"/bin/sh", "-c", "head -c 1000000 /dev/zero"}},
+                      {"limits", {{"stdout_bytes", "1M"}}}};
+  RawClient unread = connect();
+  ASSERT_TRUE(unread.send(http_request("POST", "/v1/run", flood.dump())));
+  ASSERT_TRUE(wait_for_metric("sbxd_runs_total{status=\"ok\",language=\"none\"}", 1));
+  Json large = flood;
+  large["limits"]["stderr_bytes"] = "1M";
+  const auto asked = std::chrono::steady_clock::now();
+  RawClient waiting = connect();
+  ASSERT_TRUE(waiting.send(http_request("POST", "/v1/run", large.dump())));
+  ASSERT_TRUE(wait_for_metric("sbxd_queued", 1)) << "control: it does wait";
+  EXPECT_EQ(waiting.reply().status, 200);
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(15)) << log();
+  EXPECT_TRUE(unread.reply().cut);
+  EXPECT_EQ(metric("sbxd_refused_total{budget=\"answer_budget\"}"), -1);
+}
+
 TEST_P(DaemonAdmission, BodiesThatAreNeverFinishedAreBounded) {
   start();
   std::vector<RawClient> unfinished;

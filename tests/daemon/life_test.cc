@@ -172,6 +172,23 @@ TEST_P(DaemonLife, ASecondSignalCancelsAtOnce) {
   EXPECT_EQ(wait_for_end().exit_code, 0);
 }
 
+// About 800 KiB more than a socket holds.
+TEST_P(DaemonLife, ASecondSignalWaitsForNobodyWhoDoesNotRead) {
+  start("drain_seconds = 1000\n");
+  const RawClient unread = begin(
+      R"({"argv":["/bin/sh","-c","head -c 1000000 /dev/zero"],"limits":{"stdout_bytes":"1M"}})");
+  ASSERT_TRUE(wait_for_metric("sbxd_runs_total{status=\"ok\",language=\"none\"}", 1));
+  RawClient read = begin(kSleep);
+  ASSERT_TRUE(wait_for_metric("sbxd_running", 1));
+  signal(SIGTERM);
+  ASSERT_TRUE(wait_for_health(503));
+  const auto asked = std::chrono::steady_clock::now();
+  signal(SIGTERM);
+  EXPECT_EQ(Json::parse(read.reply().body)["status"], "cancelled") << "who reads has his answer";
+  EXPECT_EQ(wait_for_end().exit_code, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(5)) << log();
+}
+
 TEST_P(DaemonLife, WhoWaitsWhenItEndsIsToldSo) {
   start("max_running = 1\n");
   const RawClient running = begin(kSleep);

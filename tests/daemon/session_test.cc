@@ -253,6 +253,22 @@ TEST_P(Sessions, WhoseUploadIsCutOffKeepTheOldFileAndNothingElse) {
   EXPECT_TRUE(wait_for_no_leftovers());
 }
 
+// The pace alone would let it wait for 20 s.
+TEST_P(Sessions, ThatAreDeletedDoNotWaitForAnUploadThatStalls) {
+  const std::string id = create_id();
+  RawClient client = connect();
+  ASSERT_TRUE(client.send("PUT " + target(id, "/files/f") +
+                          " HTTP/1.1\r\nHost: sbx\r\nContent-Length: 1000000\r\n\r\nhalf"));
+  while (ask_run(id, shell("true")).status != 409) {
+    // Until the upload is seen to be under way: it keeps runs out.
+  }
+  const auto asked = std::chrono::steady_clock::now();
+  EXPECT_EQ(ask("DELETE", target(id)).status, 200);
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(10));
+  EXPECT_EQ(code_of(client.reply()), "session_deleted");
+  EXPECT_TRUE(wait_for_no_leftovers());
+}
+
 TEST_P(Sessions, TakeTwoWritersOfOneFileAndKeepOneOfThemWhole) {
   const std::string id = create_id();
   const std::string a(3 << 20, 'a');

@@ -24,7 +24,7 @@ async::Task<void> echo(Request& request, Responder& responder) {
 async::Task<void> count(Request& request, Responder& responder) {
   responder.begin(text_response({}));
   for (;;) {
-    const BodyPiece piece = co_await request.stream->read();
+    const BodyPiece piece = co_await request.stream->read(nullptr);
     if (piece.kind != BodyPiece::Kind::kData) break;
     const bool sent = co_await responder.write(std::to_string(piece.data.size()));
     if (!sent) co_return;

@@ -163,6 +163,7 @@ TEST_F(AdmissionTest, UnreadAnswersKeepTheirShareOfTheAnswerBudget) {
   const TicketPtr third = enter(3, 1, "third", 20);
   EXPECT_FALSE(third->admitted());
   EXPECT_EQ(admission_->refusal(*third).budget, Budget::kAnswers);
+  EXPECT_FALSE(admission_->refusal(*third).own);
   first->keep_only({0, 45});
   EXPECT_FALSE(third->admitted());
   first->keep_only({0, 40});
@@ -196,6 +197,7 @@ TEST_F(AdmissionTest, WhoReadsNothingWaitsAloneAndHoldsUpNobody) {
   const TicketPtr his = enter(1, 1, "his", 1);
   EXPECT_FALSE(his->admitted());
   EXPECT_EQ(admission_->refusal(*his).budget, Budget::kAnswers);
+  EXPECT_TRUE(admission_->refusal(*his).own);
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(enter(2, 1, {}, 50)->admitted()) << i;
   unread.reset();
   EXPECT_TRUE(his->admitted());

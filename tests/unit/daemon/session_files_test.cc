@@ -28,8 +28,15 @@ class Pieces final : public http::BodySource {
   std::vector<std::string> pieces;
   std::optional<http::Problem> failure;  // at the end, instead of the end
   std::function<Task<void>()> before_last;
+  async::Loop* stalls = nullptr;  // at the end, instead of the end, until it is told to stop
+  bool stalled = false;
 
-  Task<BodyPiece> read() override {
+  Task<BodyPiece> read(const async::Cancellation* stop) override {
+    if (stalls != nullptr && at_ == pieces.size()) {
+      stalled = true;
+      (void)co_await stalls->sleep_until(async::test::soon(), stop);
+      failure = http::Problem{.status = 400, .code = "cut_off"};
+    }
     if (at_ + 1 == pieces.size() && before_last) {
       const auto action = std::exchange(before_last, nullptr);
       co_await action();
@@ -68,6 +75,8 @@ class Answer final : public http::Responder {
   }
   bool try_write(std::string_view) override { return false; }
   Task<bool> finish() override { co_return true; }
+  std::chrono::steady_clock::duration behind() const override { return {}; }
+  void leave() override {}
   bool head_only() const override { return false; }
   bool begun() const override { return status != 0; }
 
@@ -294,6 +303,27 @@ TEST_F(Files, OfASessionThatIsDeletedMeanwhileAreRefused) {
     co_await test::turns(t.ground_.loop);
   };
   body.before_last = [&] { return begin(*deleting, remove(*this), *this); };
+  EXPECT_EQ(call(&SessionFiles::put, "/f", &body).code(), "session_deleted");
+  const auto join = [](async::TaskGroup& group) -> Task<void> {
+    (void)co_await group.join(async::test::soon());
+  };
+  ground_.run(join(*deleting));
+  deleting.reset();
+  EXPECT_EQ(ground_.find(1000, id()), "session_not_found");
+  session_ = ground_.create();  // for TearDown
+}
+
+TEST_F(Files, AnUploadThatStallsEndsWithItsSession) {
+  Pieces body;
+  body.pieces = {"a"};
+  body.stalls = &ground_.loop;
+  std::optional<async::TaskGroup> deleting(std::in_place, ground_.loop);
+  const auto remove = [](Files& t, const Pieces& upload) -> Task<void> {
+    while (!upload.stalled) co_await test::turns(t.ground_.loop);
+    const auto gone = co_await t.ground_.sessions().remove(t.session_);
+    EXPECT_TRUE(std::holds_alternative<bool>(gone));
+  };
+  deleting->spawn(remove(*this, body));
   EXPECT_EQ(call(&SessionFiles::put, "/f", &body).code(), "session_deleted");
   const auto join = [](async::TaskGroup& group) -> Task<void> {
     (void)co_await group.join(async::test::soon());

@@ -20,7 +20,7 @@ class Pieces final : public BodySource {
  public:
   Pieces(std::size_t count, std::size_t size, BodyPiece last)
       : left_(count), size_(size), last_(std::move(last)) {}
-  Task<BodyPiece> read() override {
+  Task<BodyPiece> read(const async::Cancellation*) override {
     if (left_ == 0) co_return last_;
     --left_;
     co_return BodyPiece{
@@ -50,6 +50,8 @@ class Recorder final : public Responder {
     finished = true;
     co_return announced == body.size() || head_only();
   }
+  std::chrono::steady_clock::duration behind() const override { return {}; }
+  void leave() override {}
   bool head_only() const override { return only_head; }
   bool begun() const override { return status != 0; }
 

@@ -17,6 +17,7 @@ TEST(Pace, AStallLastsForTheGraceAtMost) {
   EXPECT_EQ(left(pace), seconds(10));
   pace.waited(seconds(9));
   EXPECT_EQ(left(pace), seconds(1));
+  EXPECT_EQ(pace.used(), seconds(9));
   pace.waited(seconds(1));
   EXPECT_EQ(left(pace), seconds(0));
 }

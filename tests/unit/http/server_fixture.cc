@@ -34,7 +34,7 @@ Task<void> describe(Request& request, Responder& responder) {
 Task<void> upload(Seen& seen, Request& request, Responder& responder) {
   std::uint64_t bytes = 0;
   for (;;) {
-    const BodyPiece piece = co_await request.stream->read();
+    const BodyPiece piece = co_await request.stream->read(nullptr);
     if (piece.kind == BodyPiece::Kind::kFailed) {
       co_await responder.send(to_response(piece.problem));
       co_return;
