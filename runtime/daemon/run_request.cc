@@ -349,6 +349,7 @@ Problem invalid_request(const Error& error) {
   return {.status = 422,
           .code = "invalid_value",
           .detail = error.detail,
+          .field = error.operation,  // the part of the request, where it is one
           .fix = fix_for_clients(error.fix)};
 }
 

@@ -1,6 +1,7 @@
 // The parts of a plan that describe the file system and the process. Stage: plan, internal.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "runtime/plan/plan.h"
@@ -10,6 +11,10 @@ namespace sbx::plan {
 // Index of the first tmpfs that is filled: /code of a language, else /input (behind /tmp, /output,
 // /work).
 inline constexpr std::uint32_t kCodeMount = kWorkMount + 1;
+
+// kInvalid of what the caller asked for; `part` is that in a request's own words ("limits.nofile",
+// "files"), and the error's operation.
+[[nodiscard]] Error refused(const char* part, std::string detail, std::string fix = {});
 
 // True for what no name of a caller's needs, and what makes one look like another: a control
 // character (C0 or DEL).

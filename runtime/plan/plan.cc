@@ -38,11 +38,11 @@ Result<const policy::Language*> language_of(const Request& request) {
 Result<void> check_name(const std::string& name) {
   if (name.empty() || name == "." || name == ".." || name.size() > 255 ||
       name.find('/') != std::string::npos || name.find('\0') != std::string::npos) {
-    return invalid("input name '" + name + "' is not one path component",
+    return refused("files", "input name '" + name + "' is not one path component",
                    "give a name without '/': --input PATH:NAME");
   }
   if (has_control_character(name)) {
-    return invalid("input name '" + name + "' has a control character",
+    return refused("files", "input name '" + name + "' has a control character",
                    "give it another name: --input PATH:NAME");
   }
   return {};
@@ -53,17 +53,19 @@ Result<void> check_name(const std::string& name) {
 Result<void> check_workspace(const policy::Limits& limits, const WorkspaceSize& size,
                              std::uint64_t given) {
   if (size.bytes > limits.work) {
-    return invalid("a workspace of " + policy::size_text(size.bytes) +
-                   " is over its quota (work) of " + policy::size_text(limits.work));
+    return refused("limits.work", "a workspace of " + policy::size_text(size.bytes) +
+                                      " is over its quota (work) of " +
+                                      policy::size_text(limits.work));
   }
   if (size.inodes > limits.work_inodes) {
-    return invalid("a workspace of " + std::to_string(size.inodes) +
-                   " inodes is over its quota (work_inodes) of " +
-                   std::to_string(limits.work_inodes));
+    return refused("limits.work_inodes", "a workspace of " + std::to_string(size.inodes) +
+                                             " inodes is over its quota (work_inodes) of " +
+                                             std::to_string(limits.work_inodes));
   }
   const std::uint64_t needed = size.bytes + size.inodes * kInodeCost + given + kLeastRoom;
   if (needed <= limits.memory) return {};
-  return invalid("a workspace of " + policy::size_text(size.bytes) + " in " +
+  return refused("limits.memory",
+                 "a workspace of " + policy::size_text(size.bytes) + " in " +
                      std::to_string(size.inodes) + " inodes needs " + policy::size_text(needed) +
                      " with what else the run is given, and the memory limit is " +
                      policy::size_text(limits.memory),
@@ -73,16 +75,18 @@ Result<void> check_workspace(const policy::Limits& limits, const WorkspaceSize& 
 Result<void> check_room(const policy::Limits& limits, const Request& request,
                         std::uint64_t input_bytes, std::uint64_t input_pages) {
   if (input_pages * kPage > limits.input) {
-    return invalid("inputs of " + policy::size_text(input_bytes) + " are over the input limit of " +
-                   policy::size_text(limits.input));
+    return refused("files", "inputs of " + policy::size_text(input_bytes) +
+                                " are over the input limit of " + policy::size_text(limits.input));
   }
   if (request.files.size() + 1 > limits.input_inodes) {
-    return invalid(std::to_string(request.files.size()) + " inputs are over input_inodes (" +
-                   std::to_string(limits.input_inodes) + ")");
+    return refused("files", std::to_string(request.files.size()) +
+                                " inputs are over input_inodes (" +
+                                std::to_string(limits.input_inodes) + ")");
   }
   const std::uint64_t given = (pages_of(request.code.size()) + input_pages) * kPage;
   if (given + kLeastRoom > limits.memory) {
-    return invalid("inputs and code of " + policy::size_text(input_bytes + request.code.size()) +
+    return refused("limits.memory",
+                   "inputs and code of " + policy::size_text(input_bytes + request.code.size()) +
                        " leave no room in the memory limit of " + policy::size_text(limits.memory),
                    "raise --memory: files given to a run count in it");
   }
@@ -98,7 +102,8 @@ Result<void> plan_inputs(Plan& plan, const Request& request) {
   const std::uint32_t mount = plan.language.empty() ? kCodeMount : kCodeMount + 1;
   for (const InputFile& file : request.files) {
     SBX_TRY(check_name(file.name));
-    if (!names.insert(file.name).second) return invalid("two inputs are named '" + file.name + "'");
+    if (!names.insert(file.name).second)
+      return refused("files", "two inputs are named '" + file.name + "'");
     bytes += file.content.size();
     pages += pages_of(file.content.size());
     plan.fill.push_back({.tmpfs = mount, .mode = 0555, .path = file.name, .content = file.content});
@@ -109,12 +114,14 @@ Result<void> plan_inputs(Plan& plan, const Request& request) {
 Result<void> plan_rlimits(Plan& plan, const HostFacts& host) {
   const policy::Limits& limits = plan.policy.limits;
   if (limits.nofile > host.hard_nofile) {
-    return invalid("nofile " + std::to_string(limits.nofile) + " is above this host's hard limit " +
-                   std::to_string(host.hard_nofile));
+    return refused("limits.nofile", "nofile " + std::to_string(limits.nofile) +
+                                        " is above this host's hard limit " +
+                                        std::to_string(host.hard_nofile));
   }
   if (limits.fsize > host.hard_fsize) {
-    return invalid("fsize " + policy::size_text(limits.fsize) +
-                   " is above this host's hard limit " + policy::size_text(host.hard_fsize));
+    return refused("limits.fsize", "fsize " + policy::size_text(limits.fsize) +
+                                       " is above this host's hard limit " +
+                                       policy::size_text(host.hard_fsize));
   }
   plan.rlimits = {
       // 1, not 0: a piped core_pattern ignores 0 and would run the host's handler on our payload.
@@ -136,8 +143,8 @@ Result<Plan> make_plan(const policy::Policy& policy, const Request& request,
                        const HostFacts& host) {
   SBX_ASSIGN(const policy::Language* language, language_of(request));
   if (request.code.size() > policy::kMaxCodeBytes) {
-    return invalid("code of " + policy::size_text(request.code.size()) + " is over the limit of " +
-                   policy::size_text(policy::kMaxCodeBytes));
+    return refused("code", "code of " + policy::size_text(request.code.size()) +
+                               " is over the limit of " + policy::size_text(policy::kMaxCodeBytes));
   }
   Plan plan;
   plan.policy = policy;

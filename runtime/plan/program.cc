@@ -50,24 +50,32 @@ Variables fixed_environment(const Plan& plan) {
   };
 }
 
-Result<void> check_strings(const std::vector<std::string>& strings, const char* what) {
+Result<void> check_strings(const std::vector<std::string>& strings, const char* part,
+                           const char* what) {
   if (strings.size() > kMaxStrings) {
-    return invalid(std::string(what) + ": " + std::to_string(strings.size()) +
-                   " strings, at most " + std::to_string(kMaxStrings) + " are allowed");
+    return refused(part, std::string(what) + ": " + std::to_string(strings.size()) +
+                             " strings, at most " + std::to_string(kMaxStrings) + " are allowed");
   }
   std::size_t total = 0;
   for (const std::string& string : strings) {
-    if (string.find('\0') != std::string::npos) return invalid(std::string(what) + " with a NUL");
+    if (string.find('\0') != std::string::npos)
+      return refused(part, std::string(what) + " with a NUL");
     if (string.size() > kMaxOneString) {
-      return invalid(std::string(what) + ": one string over 128K");
+      return refused(part, std::string(what) + ": one string over 128K");
     }
     total += string.size() + 1;
   }
-  if (total > kMaxStringBytes) return invalid(std::string(what) + ": over 512K together");
+  if (total > kMaxStringBytes) return refused(part, std::string(what) + ": over 512K together");
   return {};
 }
 
 }  // namespace
+
+Error refused(const char* part, std::string detail, std::string fix) {
+  Error error = invalid(std::move(detail), std::move(fix));
+  error.operation = part;
+  return error;
+}
 
 bool has_control_character(std::string_view name) {
   return std::any_of(name.begin(), name.end(), [](char c) {
@@ -84,19 +92,19 @@ Result<void> plan_environment(Plan& plan, const policy::Language* language,
   }
   for (const auto& [name, value] : request.env) {
     if (name.empty() || name.find('=') != std::string::npos || has_control_character(name)) {
-      return invalid("env '" + name + "' is not a variable's name", "use NAME=VALUE");
+      return refused("env", "env '" + name + "' is not a variable's name", "use NAME=VALUE");
     }
     set_variable(variables, name, value);
   }
   for (const auto& [name, value] : variables) plan.env.push_back(name + "=" + value);
-  return check_strings(plan.env, "env");
+  return check_strings(plan.env, "env", "env");
 }
 
 Result<void> plan_program(Plan& plan, const policy::Language* language, const Request& request) {
   plan.argv = language != nullptr ? language->argv : request.argv;
   plan.argv.insert(plan.argv.end(), request.args.begin(), request.args.end());
   if (plan.argv.empty() || plan.argv.front().empty()) return invalid("no program to run");
-  SBX_TRY(check_strings(plan.argv, "arguments"));
+  SBX_TRY(check_strings(plan.argv, language != nullptr ? "args" : "argv", "arguments"));
   const std::string& program = plan.argv.front();
   if (program.find('/') != std::string::npos) {
     plan.exec_paths = {program};

@@ -242,6 +242,7 @@ TEST_P(DaemonRun, InputsThatDoNotFitAreRefusedBeforeTheRun) {
   const RawReply reply = ask("POST", "/v1/run", request.dump());
   EXPECT_EQ(reply.status, 422);
   EXPECT_THAT(problem_of(reply)["detail"].get<std::string>(), HasSubstr("8M"));
+  EXPECT_EQ(problem_of(reply)["field"], "limits.memory");
   EXPECT_EQ(metric("sbxd_running"), 0);
 }
 

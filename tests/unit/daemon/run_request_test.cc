@@ -3,8 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "runtime/base/base64.h"
 #include "runtime/base/sha256.h"
 #include "tests/unit/daemon/rules.h"
+#include "tests/unit/plan/synthetic.h"
 
 namespace sbx::daemon {
 namespace {
@@ -213,6 +215,35 @@ TEST_F(RunRequestText, ALimitOfTheWrongKindIsToldWhatItMustBe) {
   EXPECT_THAT(detail(R"("pids":"9")"), HasSubstr("must be a whole number, not a string"));
   EXPECT_THAT(detail(R"("output_kills":"yes")"), HasSubstr("must be true or false, not a string"));
   EXPECT_THAT(detail(R"("wall_seconds":"9")"), HasSubstr("must be a number, not a string"));
+}
+
+// The part of the request that the plan found wrong, in the words of the API.
+TEST_F(RunRequestText, WhatOnlyThePlanKnowsHasItsFieldToo) {
+  const std::string code = R"({"language":"sh","code":"",)";
+  const auto field = [&](const std::string& rest, const std::string& program) {
+    const RunRequest run = parse(program + rest + "}");
+    plan::HostFacts host = plan::test::synthetic_host();
+    host.hard_fsize = 32 * policy::kMiB;
+    const Error error = plan::test::refused(run.request, host, run.policy);
+    EXPECT_EQ(error.code, ErrorCode::kInvalid) << rest;
+    const http::Problem problem = invalid_request(error);
+    EXPECT_EQ(problem.detail, error.detail);
+    return problem.field;
+  };
+  const std::string fits = R"("limits":{"fsize":"1M"},)";
+  const std::string word(200'000, 'w');
+  EXPECT_EQ(field(R"("limits":{"fsize":"33M"})", code), "limits.fsize");
+  EXPECT_EQ(field(R"("limits":{"nofile":1048576,"fsize":"33M"})", code), "limits.fsize");
+  EXPECT_EQ(field(fits + R"("args":[")" + word + "\"]", code), "args");
+  EXPECT_EQ(field(fits + R"("args":[")" + word + "\"]", R"({"argv":["ls"],)"), "argv");
+  EXPECT_EQ(field(fits + R"("env":{"A":")" + word + "\"}", code), "env");
+  EXPECT_EQ(field(fits + R"("env":{"A\u0007":""})", code), "env");
+  EXPECT_EQ(field(fits + R"("files":[{"name":"a\u0007","content_base64":""}])", code), "files");
+  EXPECT_EQ(field(R"("limits":{"input":"4K"},"files":[{"name":"a","content_base64":")" +
+                      encode_base64(std::string(5000, 'x')) + "\"}]",
+                  code),
+            "files");
+  EXPECT_EQ(field(R"("limits":{"memory":"1M"})", code), "limits.memory");
 }
 
 TEST_F(RunRequestText, AdviceIsInTheWordsOfTheApi) {
