@@ -1,6 +1,7 @@
 #include "runtime/daemon/config.h"
 
 #include <fmt/format.h>
+#include <sys/un.h>
 
 #include <algorithm>
 #include <optional>
@@ -10,6 +11,7 @@
 #include "runtime/base/config_file.h"
 #include "runtime/base/log.h"
 #include "runtime/base/toml.h"
+#include "runtime/daemon/config_check.h"
 #include "runtime/policy/layers.h"
 
 namespace sbx::daemon {
@@ -45,6 +47,15 @@ Result<void> check_path(const TomlValue& value, std::string_view origin) {
   return toml_error(origin, value, "must be an absolute path");
 }
 
+Result<void> check_socket(const TomlValue& value, std::string_view origin) {
+  if (value.text.empty()) return {};
+  SBX_TRY(check_path(value, origin));
+  constexpr std::size_t kLongest = sizeof(sockaddr_un::sun_path) - 1;
+  if (value.text.size() <= kLongest && value.text.back() != '/') return {};
+  return toml_error(origin, value,
+                    fmt::format("must be a file's path of at most {} bytes", kLongest));
+}
+
 Result<void> check_path_or_empty(const TomlValue& value, std::string_view origin) {
   if (value.text.empty()) return {};
   return check_path(value, origin);
@@ -77,7 +88,7 @@ const Key kKeys[] = {
     {"socket",
      "Where to listen. Empty: /run/sbx/sbxd.sock when started by root, else\n"
      "$XDG_RUNTIME_DIR/sbx/sbxd.sock. A socket passed by systemd goes before this.",
-     &DaemonConfig::socket, 0, 0, check_path_or_empty},
+     &DaemonConfig::socket, 0, 0, check_socket},
     {"state_dir",
      "Sessions and the audit file. Empty: /var/lib/sbx when started by root, else\n"
      "$STATE_DIRECTORY (systemd), else $XDG_STATE_HOME/sbx.",
@@ -106,8 +117,8 @@ const Key kKeys[] = {
      &DaemonConfig::queue_seconds, 1, kDay},
     {"memory_budget",
      "The memory limits of all runs together: a size, or a percentage of what the host, or\n"
-     "the unit's cgroup, has.",
-     &DaemonConfig::memory_budget, policy::kMiB, 0},
+     "the unit's cgroup, has. At least 16M.",
+     &DaemonConfig::memory_budget, 16 * policy::kMiB, 0},
     {"body_budget",
      "Bytes of request bodies that sbxd holds at once; of one user's half at most. A body counts\n"
      "until its request is answered.",
@@ -136,9 +147,9 @@ const Key kKeys[] = {
      &DaemonConfig::audit_sync_seconds, 0, 3600},
     {"log_level", "What is logged on stderr: debug, info, warning, error.",
      &DaemonConfig::log_level, 0, 0, check_log_level},
-    {"sessions.max", "Sessions at once.", &DaemonConfig::session_max, 0, 30'000},
+    {"sessions.max", "Sessions at once.", &DaemonConfig::session_max, 1, 30'000},
     {"sessions.max_per_peer", "Sessions at once, of one user.", &DaemonConfig::session_max_per_peer,
-     0, 30'000},
+     1, 30'000},
     {"sessions.idle_seconds", "How long a session lives on after its last use.",
      &DaemonConfig::session_idle_seconds, 1, 365 * kDay},
     {"sessions.age_seconds", "How long a session lives at most.",
@@ -294,30 +305,11 @@ Result<void> read_table(DaemonConfig& config, const TomlValue& table, std::strin
   return {};
 }
 
-std::uint64_t most_output(const Ceilings& ceilings) {
-  policy::Limits most;
-  most.stdout_bytes = most.stderr_bytes = 65536 * policy::kMiB;
-  ceilings.apply(most);
-  return most.stdout_bytes + most.stderr_bytes;
-}
-
-Result<void> check_whole(const DaemonConfig& config, std::string_view origin) {
-  if (config.max_queued_per_peer > config.max_queued && config.max_queued != 0) {
-    return invalid(fmt::format("{}: max_queued_per_peer ({}) is above max_queued ({})", origin,
-                               config.max_queued_per_peer, config.max_queued));
+void note_lines(const TomlValue& table, WrittenKeys& written) {
+  for (const TomlValue& item : table.items) {
+    written.lines.emplace(item.path, item.line);
+    note_lines(item, written);
   }
-  const std::uint64_t longest = most_output(config.ceilings);
-  if (longest > config.answer_budget / 2) {
-    return invalid(
-        fmt::format("{}: answer_budget ({}) is not twice what one run may write ({})", origin,
-                    policy::size_text(config.answer_budget), policy::size_text(longest)),
-        "raise answer_budget, or lower ceilings.stdout_bytes and ceilings.stderr_bytes");
-  }
-  if (config.user == "root") {
-    return invalid(fmt::format("{}: key 'user': must not be root", origin),
-                   "name an ordinary user: useradd --system --no-create-home sbx");
-  }
-  return {};
 }
 
 void append_comment(std::string& text, std::string_view comment) {
@@ -359,17 +351,9 @@ Result<DaemonConfig> parse_daemon_config(std::string_view text, std::string_view
   SBX_ASSIGN(const TomlValue root, parse_toml(text, origin));
   DaemonConfig config;
   SBX_TRY(read_table(config, root, origin));
-  // A default is no reason to refuse what was written.
-  if (root.find("max_queued_per_peer") == nullptr) {
-    config.max_queued_per_peer = std::min(config.max_queued_per_peer, config.max_queued);
-  }
-  if (root.find("answer_budget") == nullptr) {
-    // As many runs as are allowed at once, all of one user, with the usual limits.
-    const policy::Limits usual;
-    config.answer_budget = std::max(
-        config.answer_budget, 2 * config.max_running * (usual.stdout_bytes + usual.stderr_bytes));
-  }
-  SBX_TRY(check_whole(config, origin));
+  config.written.origin = origin;
+  note_lines(root, config.written);
+  SBX_TRY(settle_whole(config));
   return config;
 }
 

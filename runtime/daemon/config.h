@@ -6,6 +6,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +23,17 @@ struct MemoryBudget {
   std::uint32_t percent = 80;
   std::uint64_t bytes = 0;  // when not 0, instead of the percentage
   bool operator==(const MemoryBudget&) const = default;
+};
+
+// Where keys were written, for what is found wrong with them later.
+struct WrittenKeys {
+  std::string origin;  // the file
+  std::map<std::string, std::uint32_t, std::less<>>
+      lines;  // by path; of elements too: "profiles[1]"
+
+  [[nodiscard]] bool has(std::string_view path) const;
+  // "f:3: key 'image'", as errors begin.
+  [[nodiscard]] std::string place(std::string_view path) const;
 };
 
 struct DaemonConfig {
@@ -53,6 +66,8 @@ struct DaemonConfig {
   std::uint32_t session_age_seconds = 7 * 24 * 3600;
 
   Ceilings ceilings = default_ceilings();
+
+  WrittenKeys written;  // empty without a file
 };
 
 // `path` empty: the places above. kInvalid for a mistake in it, kHost when it cannot be read.

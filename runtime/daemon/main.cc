@@ -34,8 +34,11 @@ int print(const std::string& text) {
 
 int check_config(const Arguments& arguments) {
   const auto configuration = load_configuration(arguments);
-  return configuration ? print("sbxd: the configuration is right\n")
-                       : refuse(configuration.error());
+  if (!configuration) return refuse(configuration.error());
+  for (const std::string& warning : configuration->warnings) {
+    fmt::print(stderr, "sbxd: warning: {}\n", warning);
+  }
+  return print("sbxd: the configuration is right\n");
 }
 
 int run(const Arguments& arguments) {

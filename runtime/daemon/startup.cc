@@ -9,6 +9,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/daemon/audit_event.h"
+#include "runtime/daemon/config_check.h"
 #include "runtime/daemon/host_memory.h"
 #include "runtime/plan/host_facts.h"
 #include "runtime/policy/layers.h"
@@ -35,16 +36,23 @@ Result<std::vector<policy::Policy>> load_profiles(const DaemonConfig& config) {
   SBX_ASSIGN(const policy::LayerMask missing, layer_mask(config.allow_missing));
   std::vector<policy::Policy> profiles;
   for (const std::string& name : names) {
-    SBX_ASSIGN(policy::Policy profile, policy::load_policy(name));
+    const auto failed = [&](Error error) {
+      if (profiles.size() < shipped) return error;
+      return at_key(config, fmt::format("profiles[{}]", profiles.size() - shipped),
+                    std::move(error));
+    };
+    auto profile = policy::load_policy(name);
+    if (!profile) return failed(std::move(profile).error());
     const bool twice = std::any_of(profiles.begin(), profiles.end(), [&](const auto& other) {
-      return other.profile == profile.profile;
+      return other.profile == profile->profile;
     });
     if (twice && profiles.size() >= shipped) {
-      return invalid(fmt::format("{}: there is a profile '{}' already", name, profile.profile),
-                     "give it another name");
+      return failed(
+          invalid(fmt::format("{}: there is a profile '{}' already", name, profile->profile),
+                  "give it another name"));
     }
-    profile.allow_missing = missing;
-    profiles.push_back(std::move(profile));
+    profile->allow_missing = missing;
+    profiles.push_back(*std::move(profile));
   }
   return profiles;
 }
@@ -135,6 +143,8 @@ Result<Configuration> load_configuration(const Arguments& arguments) {
   if (!arguments.socket.empty()) configuration.daemon.socket = arguments.socket;
   if (!arguments.state_dir.empty()) configuration.daemon.state_dir = arguments.state_dir;
   SBX_ASSIGN(configuration.profiles, load_profiles(configuration.daemon));
+  SBX_ASSIGN(configuration.warnings,
+             check_host(configuration.daemon, configuration.runtime, this_host()));
   return configuration;
 }
 
@@ -142,6 +152,9 @@ Result<Started> start_up(const Arguments& arguments) {
   SBX_ASSIGN(Configuration configuration, load_configuration(arguments));
   const DaemonConfig& config = configuration.daemon;
   log::set_level(log::level_from_name(config.log_level).value_or(log::Level::kInfo));
+  for (const std::string& warning : configuration.warnings) {
+    log::warning("configuration", {{"what", warning}});
+  }
   raise_descriptor_limit();
   const bool root = ::geteuid() == 0;
   std::optional<ServiceUser> user;

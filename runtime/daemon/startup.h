@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "http/listener.h"
@@ -26,8 +27,10 @@ struct Configuration {
   DaemonConfig daemon;
   policy::RuntimeConfig runtime;
   std::vector<policy::Policy> profiles;  // shipped, "default" first, then the configured ones
+  std::vector<std::string> warnings;     // of what may work all the same
 };
-// Reads and checks both files, and the profiles. What --check-config does.
+// Reads and checks both files, the profiles, and what of them this host must have. What
+// --check-config does.
 [[nodiscard]] Result<Configuration> load_configuration(const Arguments& arguments);
 
 struct Started {

@@ -113,6 +113,26 @@ TEST_P(DaemonLife, AMistakeInTheConfigurationNamesItsPlace) {
   EXPECT_EQ(checked.exit_code, 2);
 }
 
+// What is right in itself, and cannot be meant or is not there.
+TEST_P(DaemonLife, TheCheckSaysWhatTheStartWouldSay) {
+  for (const char* mistaken :
+       {"\n[sessions]\nmax = 0\n", "\nmax_queued = 1\nmax_queued_per_peer = 2\n",
+        "\nimage = \"nowhere\"\n", "\nprofiles = [\"/nowhere.toml\"]\n",
+        "\n[ceilings]\nstdout_bytes = \"100M\"\n"}) {
+    const Finished started = start_and_fail(mistaken);
+    const Finished checked = run_process(ground().command({"--check-config"}), ground().options());
+    EXPECT_NE(started.exit_code, 0) << mistaken;
+    EXPECT_EQ(checked.exit_code, started.exit_code) << mistaken;
+    EXPECT_EQ(checked.err, started.err) << mistaken;
+    EXPECT_THAT(checked.err, testing::ContainsRegex("sbxd.toml:[0-9]+: key '")) << mistaken;
+  }
+  ground().write_configuration("memory_budget = \"900000G\"\nimage = \"host\"\n");
+  const Finished warned = run_process(ground().command({"--check-config"}), ground().options());
+  EXPECT_EQ(warned.exit_code, 0) << warned.err;
+  EXPECT_THAT(warned.err, HasSubstr("warning: "));
+  EXPECT_THAT(warned.err, HasSubstr("key 'memory_budget': 900000G is more than"));
+}
+
 TEST_P(DaemonLife, AMissingImageIsAnErrorWithTheFix) {
   const Finished finished = start_and_fail("image = \"nowhere\"\n");
   EXPECT_EQ(finished.exit_code, 1);
