@@ -165,6 +165,7 @@ Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
     const std::vector<std::string> after(parsed.rest.begin() + 1, parsed.rest.end());
     SBX_TRY(parse_options(after, parsed));
   }
+  if (verb) parsed.arguments.about = *verb;
   // --help, --version and --print-config win over everything else that was typed.
   if (parsed.arguments.verb != Verb::kRun) return std::move(parsed.arguments);
   if (verb) parsed.arguments.verb = *verb;

@@ -26,6 +26,7 @@ enum class Source {
 
 struct Arguments {
   Verb verb = Verb::kRun;
+  Verb about = Verb::kRun;  // kHelp: the verb that was asked about
 
   Source source = Source::kNone;
   std::string program;            // kFile: the path; kCode: the text
@@ -52,7 +53,8 @@ struct Arguments {
 // option.
 [[nodiscard]] std::string_view limit_option(std::string_view limit);
 
-[[nodiscard]] std::string help_text();
+// The page of one verb; kRun has the whole program's.
+[[nodiscard]] std::string help_text(Verb about = Verb::kRun);
 [[nodiscard]] std::string version_text();
 
 }  // namespace sbx::cli

@@ -1,10 +1,11 @@
-// The text of --help. One screen.
+// The texts of --help, one screen each.
 #include "runtime/cli/arguments.h"
 
 namespace sbx::cli {
+namespace {
 
-std::string help_text() {
-  return R"(sbx-run: run code that nobody has read, in a box without network or host files.
+constexpr const char* kProgram =
+    R"(sbx-run: run code that nobody has read, in a box without network or host files.
 
   sbx-run [OPTIONS] FILE [ARGS...]        a script; the language is guessed from its name
   sbx-run [OPTIONS] -c CODE [ARGS...]     code as text (Python unless -l is given)
@@ -14,6 +15,7 @@ std::string help_text() {
   sbx-run selftest [--json]               attack this host's own sandbox, and score it
   sbx-run explain [OPTIONS] [PROGRAM]     what would be done, in words, without running
 
+Each of the last three has a page of its own: sbx-run doctor --help
 Words after FILE, CODE or CMD go to the program as they are. To run a file named like
 a verb: sbx-run ./doctor
 
@@ -45,6 +47,70 @@ Exit codes: the program's own; 128+n for a signal of its own; 124 timeout or CPU
 137 memory, 159 hostile system call, 123 output, 130 cancelled, 125 the sandbox could not
 do its work, 2 wrong use.
 )";
+
+constexpr const char* kDoctor =
+    R"(sbx-run doctor: what this host can enforce, and the fix for what it cannot.
+
+  sbx-run doctor [--json] [--rootfs NAME|host]
+
+Tries each facility that a run needs, as the caller, and leaves nothing behind. One line a facility:
+  ok         it works
+  degraded   it works in part; the line says what is lost
+  missing    it cannot be had
+and one line of fix for what is not ok. Without a required one runs are refused, unless
+--allow-missing names its layer; the others are marked (optional).
+
+  --json                  the same as one JSON document
+  --rootfs NAME|host      the image to look for: default
+
+Exit codes: 0 no required facility is missing or degraded, 1 one is, 2 wrong use.
+)";
+
+constexpr const char* kSelftest = R"(sbx-run selftest: attack this host's own sandbox, and score it.
+
+  sbx-run selftest [OPTIONS]
+
+Makes each attack inside a sandbox, and again outside it where that harms nothing: an attack that
+fails there too shows nothing about the sandbox. Takes well under a minute. One line an attack:
+  pass            stopped inside, and possible without the sandbox
+  FAIL            it got through
+  n.a.            this host cannot show it; the line says why
+  control failed  it did not work without the sandbox either: never a pass
+
+  --json                  the same as one JSON document
+  --rootfs NAME|host      the image to attack from: default
+  --profile NAME|FILE     the profile to attack: default
+  --allow-missing LAYER   attack although a required layer cannot be had (repeatable)
+
+Exit codes: 0 nothing failed, 1 an attack or a control did, 125 there was no sandbox to attack,
+2 wrong use.
+)";
+
+constexpr const char* kExplain =
+    R"(sbx-run explain: what would be done, in words, without running anything.
+
+  sbx-run explain [OPTIONS] [FILE [ARGS...] | -c CODE [ARGS...] | - | -- CMD [ARGS...]]
+
+Takes the options and the program of a run, as they would be typed for it (sbx-run --help), and
+prints the plan: program, environment, identity, files, network, limits, system calls, layers with
+what each would lack here, and the steps in their order. Without a program: the plan of an empty one.
+
+Exit codes: 0 there is a plan, 125 the run would be refused, with the fix, 2 wrong use.
+)";
+
+}  // namespace
+
+std::string help_text(Verb about) {
+  switch (about) {
+    case Verb::kDoctor:
+      return kDoctor;
+    case Verb::kSelftest:
+      return kSelftest;
+    case Verb::kExplain:
+      return kExplain;
+    default:
+      return kProgram;
+  }
 }
 
 std::string version_text() {

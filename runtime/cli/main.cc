@@ -40,7 +40,7 @@ int print(const std::string& text) {
 int dispatch(Arguments arguments) {
   switch (arguments.verb) {
     case Verb::kHelp:
-      return print(help_text());
+      return print(help_text(arguments.about));
     case Verb::kVersion:
       return print(version_text());
     case Verb::kPrintConfig:

@@ -12,6 +12,7 @@ namespace {
 using nlohmann::json;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 class Verbs : public SandboxTest {};
 SBX_AS_BOTH_CALLERS(Verbs);
@@ -61,6 +62,11 @@ TEST_P(Verbs, PrintConfigIsTheTemplate) {
 
 TEST_P(Verbs, HelpAndVersionAnswer) {
   EXPECT_THAT(run({"--help"}).out, HasSubstr("sbx-run [OPTIONS] FILE"));
+  for (const std::string verb : {"doctor", "selftest", "explain"}) {
+    const Finished page = run({verb, "--help"});
+    EXPECT_EQ(page.exit_code, 0) << page.err;
+    EXPECT_THAT(page.out, StartsWith("sbx-run " + verb + ": "));
+  }
   EXPECT_THAT(run({"--version"}).out, HasSubstr("sbx-run "));
 }
 

@@ -10,6 +10,7 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Pair;
+using ::testing::StartsWith;
 
 Arguments parsed(const std::vector<std::string>& words) {
   Result<Arguments> arguments = parse_arguments(words);
@@ -163,6 +164,21 @@ TEST(Arguments, HelpVersionAndConfigWinOverARun) {
   EXPECT_EQ(parsed({"--version"}).verb, Verb::kVersion);
   EXPECT_EQ(parsed({"--print-config"}).verb, Verb::kPrintConfig);
   EXPECT_THAT(parsed({"a.py", "--help"}).args, ElementsAre("--help"));
+}
+
+TEST(Arguments, HelpAfterAVerbIsOfThatVerb) {
+  EXPECT_EQ(parsed({"--help"}).about, Verb::kRun);
+  EXPECT_EQ(parsed({"doctor", "--help"}).about, Verb::kDoctor);
+  EXPECT_EQ(parsed({"-h", "selftest"}).about, Verb::kSelftest);
+  EXPECT_EQ(parsed({"explain", "-t", "3", "-h"}).about, Verb::kExplain);
+  const std::pair<Verb, std::string> pages[] = {{Verb::kDoctor, "sbx-run doctor"},
+                                                {Verb::kSelftest, "sbx-run selftest"},
+                                                {Verb::kExplain, "sbx-run explain"},
+                                                {Verb::kRun, "sbx-run"}};
+  for (const auto& [verb, name] : pages) {
+    EXPECT_THAT(help_text(verb), StartsWith(name + ": "));
+    EXPECT_THAT(help_text(verb), HasSubstr("Exit codes: "));
+  }
 }
 
 TEST(Arguments, HelpNamesEveryOption) {
