@@ -66,6 +66,10 @@ class Host {
   [[nodiscard]] virtual Act make_time_namespace() = 0;
   // A sealed memfd with a small program in it, executed.
   [[nodiscard]] virtual Act exec_memfd() = 0;
+  // The directory for records and id locks, as a run opens it; its path. One that is not there is
+  // not made: then it is the place for it that must be writable.
+  [[nodiscard]] virtual Result<std::string> runtime_directory(
+      const policy::RuntimeConfig& config) = 0;
   // A group of one run, made with its limits and removed.
   [[nodiscard]] virtual Result<CgroupFacts> make_cgroup(const policy::RuntimeConfig& config) = 0;
 

@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::string_view kSuffix = ".json";
 constexpr const char* kSystemPath = "/run/sbx";
+constexpr const char* kSharedPrefix = "/tmp/sbx-";
 
 std::string default_path() {
   if (::geteuid() == 0) return kSystemPath;
@@ -30,29 +31,39 @@ std::string default_path() {
   if (runtime != nullptr && *runtime == '/' && ::access(runtime, W_OK) == 0) {
     return std::string(runtime) + "/sbx";
   }
-  return "/tmp/sbx-" + std::to_string(::geteuid());
+  return kSharedPrefix + std::to_string(::geteuid());
+}
+
+// How what lies in the way is mended, as one line. In /tmp it may be another user's, whom only root
+// can put away.
+std::string fix_for(const std::string& path) {
+  if (path.starts_with(kSharedPrefix)) {
+    return "sudo rm -r " + path + " # or set runtime_dir in runtime.toml to a directory of yours";
+  }
+  return "remove " + path + ", or set runtime_dir in runtime.toml to a directory of yours";
 }
 
 // SECURITY: /tmp is everybody's. The directory is opened without following a link, and must be
-// ours.
-Result<UniqueFd> open_own_directory(int parent, const std::string& path, mode_t mode = 0700) {
-  if (::mkdirat(parent, path.c_str(), mode) != 0) {
+// ours. `shown` is its whole path.
+Result<UniqueFd> open_own_directory(int parent, const std::string& name, const std::string& shown,
+                                    mode_t mode = 0700) {
+  if (::mkdirat(parent, name.c_str(), mode) != 0) {
     if (errno != EEXIST) {
-      return host_lacks("mkdir", errno, path, "make it a directory that you can write");
+      return host_lacks("mkdir", errno, shown, "make it a directory that you can write");
     }
-  } else if (::fchmodat(parent, path.c_str(), mode, 0) != 0) {  // whatever the umask took away
-    return sys_error("chmod", path);
+  } else if (::fchmodat(parent, name.c_str(), mode, 0) != 0) {  // whatever the umask took away
+    return sys_error("chmod", shown);
   }
-  auto fd = sys::open_at(parent, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  auto fd = sys::open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!fd) {
-    return host_lacks("open", fd.error().sys_errno, path + " is not a directory of yours",
-                      "remove it, or set runtime_dir in runtime.toml");
+    return host_lacks("open", fd.error().sys_errno, shown + " is not a directory of yours",
+                      fix_for(shown));
   }
   struct stat info{};
-  if (::fstat(fd->get(), &info) != 0) return sys_error("fstat", path);
+  if (::fstat(fd->get(), &info) != 0) return sys_error("fstat", shown);
   if (info.st_uid != ::geteuid() || (info.st_mode & 0022) != 0) {
-    return host_lacks("open", EPERM, path + " belongs to or is writable by somebody else",
-                      "remove it, or set runtime_dir in runtime.toml");
+    return host_lacks("open", EPERM, shown + " belongs to or is writable by somebody else",
+                      fix_for(shown));
   }
   return fd;
 }
@@ -120,13 +131,17 @@ Result<std::optional<IdLease>> try_lease(const RuntimeDirectory& directory, std:
 
 }  // namespace
 
+std::string RuntimeDirectory::path_for(const std::string& configured) {
+  return configured.empty() ? default_path() : configured;
+}
+
 Result<RuntimeDirectory> RuntimeDirectory::open(const std::string& configured) {
-  const std::string path = configured.empty() ? default_path() : configured;
+  const std::string path = path_for(configured);
   // What is in it is nobody else's. The way through it to the service's socket is everybody's.
   const mode_t mode = path == kSystemPath ? 0755 : 0700;
-  SBX_ASSIGN(const UniqueFd top, open_own_directory(AT_FDCWD, path, mode));
-  SBX_ASSIGN(UniqueFd runs, open_own_directory(top.get(), "runs"));
-  SBX_ASSIGN(UniqueFd ids, open_own_directory(top.get(), "ids"));
+  SBX_ASSIGN(const UniqueFd top, open_own_directory(AT_FDCWD, path, path, mode));
+  SBX_ASSIGN(UniqueFd runs, open_own_directory(top.get(), "runs", path + "/runs"));
+  SBX_ASSIGN(UniqueFd ids, open_own_directory(top.get(), "ids", path + "/ids"));
   return RuntimeDirectory(path, std::move(runs), std::move(ids));
 }
 

@@ -21,8 +21,9 @@ namespace sbx::spawn {
 // the socket of the service lies in it.
 class RuntimeDirectory {
  public:
-  // `configured` or the default: /run/sbx for root, $XDG_RUNTIME_DIR/sbx,
-  // /tmp/sbx-<uid>. kHost when it is no directory of the caller's.
+  // `configured` or the default: /run/sbx for root, $XDG_RUNTIME_DIR/sbx, /tmp/sbx-<uid>.
+  [[nodiscard]] static std::string path_for(const std::string& configured);
+  // At path_for(). kHost, with the fix, when it is no directory of the caller's.
   [[nodiscard]] static Result<RuntimeDirectory> open(const std::string& configured);
 
   [[nodiscard]] int runs_fd() const { return runs_.get(); }

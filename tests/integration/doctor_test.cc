@@ -20,6 +20,7 @@ namespace sbx::test {
 namespace {
 
 using nlohmann::json;
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
@@ -106,6 +107,43 @@ TEST_F(DoctorTest, AUserWithoutGroupsOnV1IsGivenThemByTheFix) {
     const std::string group =
         std::string("/sys/fs/cgroup/") + controller + "/sbx-" + std::to_string(kStranger);
     EXPECT_TRUE(::rmdir(group.c_str()) == 0 || errno == ENOENT) << group;  // one may be a link
+  }
+}
+
+// Whoever owns it could read the records and forge them: no run, and both say what to do.
+TEST_F(DoctorTest, ARuntimeDirectoryOfSomebodyElseIsRefusedUntilTheFixPutsItAway) {
+  const UserGround ground;  // for its copy of sbx-run, which he can reach
+  const std::string path = "/tmp/sbx-" + std::to_string(kStranger);
+  std::filesystem::remove_all(path);
+  ProcessOptions stranger;
+  stranger.uid = kStranger;
+  stranger.environment = {"XDG_RUNTIME_DIR="};
+  const auto check = [&] {
+    const Finished finished = run_process({ground.program(), "doctor", "--json"}, stranger);
+    return check_of(json::parse(finished.out, nullptr, false), "runtime_directory");
+  };
+  const auto run = [&] {
+    return run_process(
+        {ground.program(), "--rootfs", "host", "--allow-missing", "cgroup", "--", "/bin/true"},
+        stranger);
+  };
+  EXPECT_EQ(check()["state"], "ok");
+  EXPECT_FALSE(std::filesystem::exists(path)) << "doctor leaves nothing behind";
+  EXPECT_EQ(run().exit_code, 0) << "control";
+  EXPECT_EQ(check()["state"], "ok");
+  for (const char* const make :
+       {"mkdir -m 0700 $0", "mkdir -m 1777 $0", "ln -s /var/tmp $0", "mkdir $0; chown 1 $0",
+        "mkdir $0; chown 60452 $0; chmod 777 $0"}) {
+    std::filesystem::remove_all(path);
+    ASSERT_EQ(run_process({"/bin/sh", "-e", "-c", make, path}).exit_code, 0);
+    const json found = check();
+    expect_missing(found, "sudo rm -r " + path);
+    EXPECT_THAT(found["detail"].get<std::string>(), HasSubstr(path)) << make;
+    const Finished refused = run();
+    EXPECT_EQ(refused.exit_code, 125) << make;
+    EXPECT_THAT(refused.err, AllOf(HasSubstr(path), HasSubstr("fix: sudo rm -r "))) << make;
+    EXPECT_EQ(run_process({"/bin/sh", "-e", "-c", command_of(found)}).exit_code, 0) << make;
+    EXPECT_EQ(check()["state"], "ok") << make;
   }
 }
 

@@ -29,6 +29,7 @@ class FakeHost final : public Host {
   plan::HostFacts host_facts;
   Act namespaces, proc, ids, time, memfd;
   Result<CgroupFacts> cgroup = CgroupFacts{"v2: memory cpu pids", true};
+  Result<std::string> directory = std::string("/run/user/1000/sbx");
   bool has_newuidmap = true;
   bool has_name = true;
   int filter_errno = EFAULT;
@@ -65,6 +66,7 @@ class FakeHost final : public Host {
   }
   Act make_time_namespace() override { return time; }
   Act exec_memfd() override { return memfd; }
+  Result<std::string> runtime_directory(const policy::RuntimeConfig&) override { return directory; }
   Result<CgroupFacts> make_cgroup(const policy::RuntimeConfig&) override { return cgroup; }
   int seccomp(unsigned, unsigned) override { return filter_errno; }
   int seccomp_action(std::uint32_t) override { return action_errno; }
@@ -99,6 +101,7 @@ TEST(DoctorOnASimulatedHost, EveryCheckThatIsNotOkHasAFixOfOneLine) {
   host.release = "4.19.0";
   host.namespaces = host.proc = host.ids = host.time = host.memfd = Act{"step", EPERM};
   host.cgroup = host_lacks("cgroup", EACCES, "none", "make the groups");
+  host.directory = host_lacks("open", EACCES, "/tmp/sbx-1000", "remove it");
   host.filter_errno = EINVAL;
   host.abi = -ENOSYS;
   host.paths.clear();
