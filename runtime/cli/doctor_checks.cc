@@ -258,7 +258,9 @@ Check image_unreadable(const std::string& path, std::string_view what) {
 // What find_image() would refuse, in its words.
 Result<void> check_image_parts(Host& host, const std::string& directory, const std::string& name) {
   const std::string base = directory + "/" + name;
-  for (const std::string& path : {directory, base, base + "/current", base + "/current/rootfs"}) {
+  const std::string target = host.link_target(base + "/current");
+  const std::string generation = base + "/" + (target.empty() ? "current" : target);
+  for (const std::string& path : {directory, base, generation, generation + "/rootfs"}) {
     const PathFacts facts = host.path_facts(path);
     SBX_TRY(plan::check_image_part(path, facts.owner, facts.mode, host.uid()));
   }

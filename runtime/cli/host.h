@@ -40,6 +40,7 @@ struct PathFacts {
   int sys_errno = 0;
   bool directory = false;
   mode_t mode = 0;
+  uid_t owner = 0;
 };
 
 class Host {
@@ -52,6 +53,8 @@ class Host {
   [[nodiscard]] virtual plan::HostFacts facts(const policy::RuntimeConfig& config) = 0;
   [[nodiscard]] virtual Result<std::string> read_file(const std::string& path) = 0;
   [[nodiscard]] virtual PathFacts path_facts(const std::string& path) = 0;
+  // Where a symbolic link leads; "" when it is none.
+  [[nodiscard]] virtual std::string link_target(const std::string& path) = 0;
   [[nodiscard]] virtual bool has_program(const std::string& name) = 0;  // in /usr/bin and the like
 
   // Whether the caller's uid has a name anywhere, /etc/passwd or a directory service.

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -44,6 +45,18 @@ bool is_empty_directory(int parent, const char* name) {
   return size >= 0 && size <= 48;
 }
 
+// From the top, so that below a part that is found good nobody else can change what is looked at
+// next.
+Result<void> check_parts(const std::string& directory, const std::string& base,
+                         const Image& image) {
+  for (const std::string& path : {directory, base, image.directory, image.rootfs}) {
+    struct stat info{};
+    if (::stat(path.c_str(), &info) != 0) return sys_error("stat", path);
+    SBX_TRY(check_image_part(path, info.st_uid, info.st_mode, ::geteuid()));
+  }
+  return {};
+}
+
 // SECURITY: sbx-init itself follows no link on the way to a mount point. An image that has one, or
 // that hides something below one (dev/null as a link), was made by somebody else than our builder
 // and is refused as a whole (CVE-2025-31133, CVE-2025-52565).
@@ -72,6 +85,24 @@ std::vector<std::string> image_directories(const policy::RuntimeConfig& config) 
   return directories;
 }
 
+Result<void> check_image_part(const std::string& path, uid_t owner, mode_t mode, uid_t caller) {
+  constexpr mode_t kOthersWrite = 022;
+  const std::string sudo = caller == 0 || owner == caller ? "" : "sudo ";
+  if (owner != 0 && owner != caller) {
+    return host_lacks("find_image", 0,
+                      path + " belongs to uid " + std::to_string(owner) +
+                          ", neither root's nor the caller's: who owns it decides what runs",
+                      sudo + "chown -R root: " + path +
+                          " # if you trust what is in it; else remove it and build it anew");
+  }
+  if ((mode & kOthersWrite) != 0) {
+    return host_lacks("find_image", 0, path + " can be written by others, who decide what runs",
+                      sudo + "chmod go-w " + path +
+                          " # if you trust what is in it; else remove it and build it anew");
+  }
+  return {};
+}
+
 Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& config) {
   Image image;
   image.name = name;
@@ -94,6 +125,7 @@ Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& c
     // A rebuild that is just deleting it holds the lock; `current` then names another one.
     if (!held || ::flock(held->get(), LOCK_SH | LOCK_NB) != 0) continue;
     if (::access(image.rootfs.c_str(), X_OK) != 0) continue;
+    SBX_TRY(check_parts(directory, base, image));
     SBX_TRY(check_mount_points(image.rootfs));
     image.lock = std::make_shared<UniqueFd>(*std::move(held));
     if (::access((image.rootfs + kMatplotlib).c_str(), X_OK) == 0) {

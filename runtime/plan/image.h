@@ -1,6 +1,8 @@
 // Finding a root filesystem image, and what its manifest says. Stage: plan.
 #pragma once
 
+#include <sys/types.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -30,8 +32,14 @@ struct Image {
 // Where images are looked for, in order.
 [[nodiscard]] std::vector<std::string> image_directories(const policy::RuntimeConfig& config);
 
-// kHost, with the command that builds it, when there is none, or when what a run mounts over is not
-// an empty directory in it; kInvalid for a name that is no name.
+// SECURITY: whoever can write to a part of an image (the directory of images, what lies in it down
+// to rootfs/) decides what runs. So each must be root's or the caller's, and nobody else's to
+// write: kHost with the fix otherwise. What lies below rootfs/ is then as its builder made it.
+[[nodiscard]] Result<void> check_image_part(const std::string& path, uid_t owner, mode_t mode,
+                                            uid_t caller);
+
+// kHost, with the fix, when there is none, when somebody else could change it, or when what a run
+// mounts over is not an empty directory in it; kInvalid for a name that is no name.
 [[nodiscard]] Result<Image> find_image(const std::string& name,
                                        const policy::RuntimeConfig& config);
 

@@ -26,13 +26,13 @@ void make_bare_image(const std::string& directory) {
 }  // namespace
 
 Arena::Arena() {
-  make_bare_image(images_.path());
+  make_bare_image(image_directory());
 }
 
 Result<std::unique_ptr<Arena>> Arena::open(const std::string& rootfs) {
   std::unique_ptr<Arena> arena(new Arena);
   policy::RuntimeConfig config = arena->ground_.config();
-  if (rootfs == "bare") config.image_dir = arena->images_.path();
+  if (rootfs == "bare") config.image_dir = arena->image_directory();
   SBX_ASSIGN(arena->sandbox_, BreakableSandbox::open(config, rootfs));
   return arena;
 }

@@ -48,12 +48,14 @@ class Arena {
   [[nodiscard]] BreakableSandbox& sandbox() { return *sandbox_; }
   [[nodiscard]] const OwnGround& ground() const { return ground_; }
   // Of the image `bare`: to plant something before a run.
-  [[nodiscard]] std::string rootfs() const { return images_.path() + "/bare/1/rootfs"; }
+  [[nodiscard]] std::string rootfs() const { return image_directory() + "/bare/1/rootfs"; }
   // Ends the sandbox; what it left, as lines.
   [[nodiscard]] Things close();
 
  private:
   Arena();
+  // Others may write to images_ itself, which no image may lie in.
+  [[nodiscard]] std::string image_directory() const { return images_.path() + "/images"; }
   OwnGround ground_;
   TemporaryDirectory images_;
   std::unique_ptr<BreakableSandbox> sandbox_;

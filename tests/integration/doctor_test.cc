@@ -195,6 +195,38 @@ TEST_F(DoctorTest, AnImageThatIsNotThereIsMissingAndTheHostsOwnUsrServes) {
   EXPECT_EQ(check_of(doctor({}, {}, {"--rootfs", "host"}), "image")["state"], "ok");
 }
 
+// Whoever can write to it decides what runs: no run, and both say what to do.
+TEST_F(DoctorTest, AnImageThatSomebodyElseCouldChangeIsRefusedUntilTheFix) {
+  const TemporaryDirectory directory;
+  const std::string images = directory.path() + "/images";
+  const std::string rootfs = images + "/default/1/rootfs";
+  for (const char* const name : {"dev", "proc", "tmp", "code", "input", "output", "work", "usr"}) {
+    std::filesystem::create_directories(rootfs + "/" + name);
+  }
+  std::filesystem::create_directory_symlink("1", images + "/default/current");
+  (void)directory.write("images/default/1/manifest.json", "{}");
+  std::filesystem::create_directories(directory.path() + "/config/sbx");
+  (void)directory.write("config/sbx/runtime.toml", "image_dir = \"" + images + "\"\n");
+  ProcessOptions options;
+  options.environment = {"XDG_CONFIG_HOME=" + directory.path() + "/config"};
+  const auto run = [&] { return run_process({SBX_RUN_PATH, "--", "/nothing"}, options); };
+  EXPECT_EQ(check_of(doctor({}, options), "image")["state"], "ok");
+  EXPECT_EQ(run().exit_code, 127) << "control: the run takes place, and finds no such program";
+  for (const std::string& path : {images, images + "/default", images + "/default/1", rootfs}) {
+    for (const char* const open : {"chmod o+w $0", "chmod g+w $0", "chown -R 60452 $0"}) {
+      ASSERT_EQ(run_process({"/bin/sh", "-e", "-c", open, path}).exit_code, 0);
+      const json found = check_of(doctor({}, options), "image");
+      expect_missing(found, "# if you trust what is in it");
+      const Finished refused = run();
+      EXPECT_EQ(refused.exit_code, 125) << open << " " << path;
+      EXPECT_THAT(refused.err, AllOf(HasSubstr(path), HasSubstr("fix: ch"))) << open;
+      EXPECT_EQ(run_process({"/bin/sh", "-e", "-c", command_of(found)}).exit_code, 0);
+      EXPECT_EQ(check_of(doctor({}, options), "image")["state"], "ok") << open << " " << path;
+    }
+  }
+  EXPECT_EQ(run().exit_code, 127);
+}
+
 TEST_F(DoctorTest, AnImageThatOthersCannotReadIsMissingUntilItsModeIsMended) {
   const TemporaryDirectory directory;
   const std::string image = directory.path() + "/images/default/current";

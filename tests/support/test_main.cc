@@ -6,12 +6,15 @@
 // tests failed.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 namespace {
 constexpr int kSkipped = 77;
 }
 
 int main(int argc, char** argv) {
+  // What tests make, images among it, must not be others' to write, whatever the caller's umask is.
+  (void)::umask(022);
   ::testing::InitGoogleMock(&argc, argv);
   const int result = RUN_ALL_TESTS();
   if (result != 0) return result;

@@ -36,8 +36,11 @@ class FakeHost final : public Host {
   int action_errno = 0;
   int abi = 7;
   std::map<std::string, PathFacts> paths = {
-      {"/images/default/current/rootfs", {0, true, 0755}},
-      {"/images/default/current/manifest.json", {0, false, 0644}}};
+      {"/images", {0, true, 0755, 0}},
+      {"/images/default", {0, true, 0755, 0}},
+      {"/images/default/current", {0, true, 0755, 0}},
+      {"/images/default/current/rootfs", {0, true, 0755, 0}},
+      {"/images/default/current/manifest.json", {0, false, 0644, 0}}};
   IdRange mapped;
 
   std::string kernel_release() override { return release; }
@@ -54,8 +57,9 @@ class FakeHost final : public Host {
   }
   PathFacts path_facts(const std::string& path) override {
     const auto found = paths.find(path);
-    return found == paths.end() ? PathFacts{ENOENT, false, 0} : found->second;
+    return found == paths.end() ? PathFacts{ENOENT, false, 0, 0} : found->second;
   }
+  std::string link_target(const std::string&) override { return {}; }
   bool has_program(const std::string&) override { return has_newuidmap; }
   bool has_login_name() override { return has_name; }
   Act make_namespaces() override { return namespaces; }
@@ -289,8 +293,26 @@ TEST(DoctorOnASimulatedHost, AnImageThatIsNotThereNamesTheCommand) {
 
 TEST(DoctorOnASimulatedHost, AnImageThatOthersCannotReadIsMissing) {
   FakeHost host;
-  host.paths["/images/default/current/rootfs"] = {0, true, 0700};
-  EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chmod"));
+  host.paths["/images/default/current/rootfs"] = {0, true, 0700, 0};
+  EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chmod a+rX"));
+}
+
+TEST(DoctorOnASimulatedHost, AnImageThatSomebodyElseCouldChangeIsMissing) {
+  const FakeHost good;
+  for (const auto& [path, facts] : good.paths) {
+    if (!facts.directory) continue;
+    FakeHost host;
+    host.paths[path].owner = host.user;
+    EXPECT_EQ(check_of(host, "image").state, CheckState::kOk) << path << " of the caller";
+    host.paths[path].owner = 1001;
+    EXPECT_EQ(check_of(host, "image").state, CheckState::kMissing) << path;
+    EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chown -R root: " + path));
+    for (const mode_t mode : {0775U, 0757U, 01777U}) {
+      host.paths[path] = {0, true, mode, 0};
+      EXPECT_EQ(check_of(host, "image").state, CheckState::kMissing) << path << " " << mode;
+      EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chmod go-w " + path));
+    }
+  }
 }
 
 TEST(Doctor, TheRealHostAnswersEveryProbe) {

@@ -2,6 +2,8 @@
 #include "runtime/plan/image.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
@@ -77,6 +79,39 @@ TEST_F(Images, WhoseMountPointsAreNotEmptyDirectoriesAreRefused) {
   }
   fs::create_symlink("/etc/passwd", rootfs + "/dev/null");
   EXPECT_FALSE(find_image("default", config_));
+}
+
+TEST_F(Images, ThatSomebodyElseCouldChangeAreRefused) {
+  add("default", "d1");
+  const std::string base = config_.image_dir + "/default";
+  ASSERT_TRUE(find_image("default", config_)) << "control";
+  for (const std::string& path : {config_.image_dir, base, base + "/d1", base + "/d1/rootfs"}) {
+    for (const mode_t mode : {0775U, 0757U, 01777U}) {
+      ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+      const auto image = find_image("default", config_);
+      ASSERT_FALSE(image) << path << " " << mode;
+      EXPECT_EQ(image.error().code, ErrorCode::kHost);
+      EXPECT_THAT(image.error().fix, HasSubstr("chmod go-w " + path + " "));
+    }
+    ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
+    EXPECT_TRUE(find_image("default", config_)) << path;
+    if (::geteuid() != 0) continue;  // it takes root to give something away
+    ASSERT_EQ(::chown(path.c_str(), 12345, 0), 0);
+    const auto image = find_image("default", config_);
+    ASSERT_FALSE(image) << path;
+    EXPECT_EQ(image.error().code, ErrorCode::kHost);
+    EXPECT_THAT(image.error().detail, HasSubstr(path + " belongs to uid 12345"));
+    ASSERT_EQ(::chown(path.c_str(), 0, 0), 0);
+  }
+}
+
+TEST(ImageParts, AreRootsOrTheCallersAndNobodyElsesToWrite) {
+  EXPECT_TRUE(check_image_part("/x", 0, 0755, 1000));
+  EXPECT_TRUE(check_image_part("/x", 1000, 0755, 1000));
+  EXPECT_TRUE(check_image_part("/x", 0, 0755, 0));
+  EXPECT_FALSE(check_image_part("/x", 1000, 0755, 0)) << "a user's, for root";
+  EXPECT_FALSE(check_image_part("/x", 1001, 0755, 1000));
+  EXPECT_FALSE(check_image_part("/x", 1000, 0775, 1000));
 }
 
 TEST_F(Images, AreNamedNotGivenAsPaths) {
