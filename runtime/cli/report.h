@@ -6,6 +6,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/collect/outcome.h"
+#include "runtime/policy/policy.h"
 
 namespace sbx::cli {
 
@@ -18,6 +19,8 @@ using Lines = std::vector<std::string>;
 // Why it ended, what layer did not hold, which files came or did not come out; empty for a run in
 // which nothing went wrong and nothing was left unsaved. `saving`: --output-dir was given.
 [[nodiscard]] Lines outcome_lines(const collect::Outcome& outcome, bool saving);
+// What the profile opened of what ends a run otherwise; empty for a profile that did not.
+[[nodiscard]] Lines loosened_lines(const policy::Policy& policy);
 // --learn: which calls were denied.
 [[nodiscard]] Lines learn_lines(const collect::Outcome& outcome);
 // --learn: the TOML of a profile that allows them, with a comment for each that it leaves out:

@@ -117,13 +117,17 @@ void finish_stream(LiveOutput& stream, std::string_view name, std::string_view b
   (void)stream.flush();  // its error() is looked at once, at the end
 }
 
-void print_human(const Arguments& arguments, const Outcome& outcome, Streams& streams) {
+void print_human(const Arguments& arguments, const policy::Policy& policy, const Outcome& outcome,
+                 Streams& streams) {
   finish_stream(streams.out, "stdout", outcome.stdout_bytes, outcome.stdout_dropped,
                 outcome.stdout_head, outcome.limits.stdout_bytes);
   finish_stream(streams.err, "stderr", outcome.stderr_bytes, outcome.stderr_dropped,
                 outcome.stderr_head, outcome.limits.stderr_bytes);
-  print_lines(outcome_lines(outcome, arguments.output_dir.has_value()),
-              !streams.err.at_line_start());
+  Lines lines = loosened_lines(policy);
+  for (std::string& line : outcome_lines(outcome, arguments.output_dir.has_value())) {
+    lines.push_back(std::move(line));
+  }
+  print_lines(lines, !streams.err.at_line_start());
 }
 
 // A lost result must not look like a delivered one. A reader that left knows that it did.
@@ -175,7 +179,7 @@ int run(const Arguments& arguments) {
   if (arguments.json) {
     write_error = write_json(*outcome);
   } else {
-    print_human(arguments, *outcome, streams);
+    print_human(arguments, policy, *outcome, streams);
     write_error = streams.error();
   }
   if (arguments.learn) print_learned(*outcome);

@@ -12,6 +12,7 @@ namespace {
 using nlohmann::json;
 using ::testing::AnyOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 using ::testing::StartsWith;
 
 class Verbs : public SandboxTest {};
@@ -52,6 +53,20 @@ TEST_P(Verbs, ExplainTellsThePlanAndRunsNothing) {
   EXPECT_THAT(finished.out, HasSubstr("7"));
   EXPECT_EQ(finished.err, "");
   EXPECT_EQ(run({"explain"}).exit_code, 0);
+}
+
+TEST_P(Verbs, WhatAProfileLoosensIsSaidByExplainAndByARun) {
+  const std::string head = "name = \"mine\"\ndescription = \"x\"\n[seccomp]\n";
+  const std::string loose = directory().write("loose.toml", head + "allow = [\"ptrace\"]\n");
+  const std::string tight = directory().write("tight.toml", head + "deny = { pipe = \"EPERM\" }\n");
+  const std::string said = "no longer hostile";
+  EXPECT_THAT(run({"explain", "--profile", loose}).out, HasSubstr(said));
+  EXPECT_THAT(run({"explain", "--profile", tight}).out, Not(HasSubstr(said)));
+  EXPECT_EQ(run({"--profile", loose, "--", "/bin/true"}).err,
+            "sbx-run: layer seccomp was loosened by the profile mine: no longer hostile: ptrace\n");
+  EXPECT_EQ(run({"--profile", tight, "--", "/bin/true"}).err, "");
+  const json result = run_json({"--profile", loose, "--", "/bin/true"});
+  EXPECT_THAT(result["layers"].dump(), HasSubstr("profile mine; no longer hostile: ptrace"));
 }
 
 TEST_P(Verbs, PrintConfigIsTheTemplate) {

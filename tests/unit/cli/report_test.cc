@@ -104,6 +104,16 @@ TEST(Report, AWeakenedRequiredLayerIsAlwaysSaid) {
               ElementsAre("layer net_namespace was off: --net host", "layer cgroup was missing"));
 }
 
+TEST(Report, WhatAProfileLoosenedIsAlwaysSaid) {
+  policy::Policy policy;
+  policy.profile = "mine";
+  EXPECT_THAT(loosened_lines(policy), IsEmpty());
+  policy.seccomp.loosened = {"ptrace", "unshare"};
+  EXPECT_THAT(loosened_lines(policy),
+              ElementsAre("layer seccomp was loosened by the profile mine: no longer hostile: "
+                          "ptrace, unshare"));
+}
+
 TEST(Report, ManyFilesOfAKindAreCountedBeyondTheFirstTen) {
   Outcome outcome = ended(Status::kOk);
   for (int i = 0; i < 11; ++i) {

@@ -143,6 +143,8 @@ TEST(Seccomp, NamesTheHostileCallsThatTheProfileOpened) {
   policy.seccomp.loosened = {"ptrace", "unshare"};
   EXPECT_EQ(report_of(planned(python(), synthetic_host(), policy), Layer::kSeccomp).detail,
             "profile default; no longer hostile: ptrace, unshare");
+  EXPECT_THAT(plan_text(planned(python(), synthetic_host(), policy)),
+              HasSubstr("  no longer hostile, by the profile: ptrace, unshare\n"));
 }
 
 TEST(Steps, OfWhichAFailureIsForgivenAreThoseOfOptionalLayers) {
