@@ -65,6 +65,9 @@ class CgroupRun {
   [[nodiscard]] virtual Result<Usage> usage() const = 0;
   // v2: cgroup.kill on the payload. v1: an error; the supervisor then kills pid 1 inside.
   [[nodiscard]] virtual Result<void> kill() = 0;
+  // Takes the CPU limit off, at once also for what is throttled now. For what has been killed: a
+  // throttled process takes its SIGKILL only when its group has quota again.
+  [[nodiscard]] virtual Result<void> lift_cpu_limit() = 0;
   // Waits until empty and removes the groups; blocking up to `patience`, then an error with EBUSY.
   // v2 kills what is still inside. Idempotent, and fine when a sweep was faster.
   [[nodiscard]] virtual Result<void> remove(std::chrono::milliseconds patience) = 0;

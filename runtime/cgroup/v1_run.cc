@@ -49,6 +49,7 @@ class V1Run final : public CgroupRun {
   [[nodiscard]] Result<void> kill() override {
     return in_stage<void>(host_lacks("cgroup.kill", 0, "cgroup v1 cannot kill a group", ""));
   }
+  [[nodiscard]] Result<void> lift_cpu_limit() override;
   [[nodiscard]] Result<void> remove(milliseconds patience) override;
 
  private:
@@ -64,6 +65,7 @@ class V1Run final : public CgroupRun {
   std::vector<UniqueFd> tasks_;
   std::vector<int> join_fds_;  // tasks_, borrowed; those that init joins come first
   std::size_t init_joins_ = 0;
+  bool cpu_limited_ = false;
   UniqueFd oom_event_;
   UniqueFd oom_timer_;
   int oom_retries_ = 0;
@@ -114,6 +116,7 @@ Result<void> V1Run::set_limits(const RunLimits& limits) {
   if (limits.cpus_milli != 0) {
     const auto quota = std::max(kMinQuotaUsec, limits.cpus_milli * kPeriodUsec / 1000);
     SBX_TRY(cpu().write("cpu.cfs_quota_us", std::to_string(quota)));
+    cpu_limited_ = true;
   }
   return {};
 }
@@ -167,6 +170,12 @@ Result<Usage> V1Run::read_usage() const {
   SBX_ASSIGN(const std::uint64_t throttled_nsec, cpu().read_key("cpu.stat", "throttled_time"));
   usage.throttled_usec = throttled_nsec / 1000;
   return usage;
+}
+
+Result<void> V1Run::lift_cpu_limit() {
+  if (!cpu_limited_ || groups_.size() < subtrees_.dirs.size()) return {};
+  cpu_limited_ = false;
+  return in_stage(cpu().write("cpu.cfs_quota_us", "-1"));
 }
 
 Result<void> V1Run::remove(milliseconds patience) {

@@ -60,6 +60,7 @@ class V2Run final : public CgroupRun {
   [[nodiscard]] Result<void> kill() override {
     return in_stage(payload_.write("cgroup.kill", "1"));
   }
+  [[nodiscard]] Result<void> lift_cpu_limit() override;
   [[nodiscard]] Result<void> remove(milliseconds patience) override;
 
  private:
@@ -73,6 +74,7 @@ class V2Run final : public CgroupRun {
   GroupDir payload_;
   UniqueFd memory_events_;
   const std::vector<int> join_fds_;  // always empty here
+  bool cpu_limited_ = false;
 };
 
 Result<void> V2Run::make_groups(const V2Owner& owner) {
@@ -91,6 +93,7 @@ Result<void> V2Run::set_limits(const RunLimits& limits) {
   if (limits.cpus_milli != 0) {
     const auto quota = std::max(kMinQuotaUsec, limits.cpus_milli * kPeriodUsec / 1000);
     SBX_TRY(run_.write("cpu.max", std::to_string(quota) + " " + std::to_string(kPeriodUsec)));
+    cpu_limited_ = true;
   }
   if (limits.memory != 0) {
     SBX_TRY(payload_.write("memory.max", std::to_string(limits.memory)));
@@ -127,6 +130,12 @@ Result<Usage> V2Run::read_usage() const {
     SBX_ASSIGN(usage.pids_peak, payload_.read_number("pids.peak"));
   }
   return usage;
+}
+
+Result<void> V2Run::lift_cpu_limit() {
+  if (!cpu_limited_ || !run_.valid()) return {};
+  cpu_limited_ = false;
+  return in_stage(run_.write("cpu.max", "max"));
 }
 
 Result<void> V2Run::remove(milliseconds patience) {

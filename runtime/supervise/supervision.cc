@@ -193,10 +193,12 @@ void Supervision::take_record(const plan::Record& record) {
     }
     case plan::RecordKind::kHostile:
       ending_.hostile = SeenCall{record.arch, record.nr, 1};
+      hurry_the_end();  // init killed everything before it said so
       return;
     case plan::RecordKind::kEnded:
       // A failed exec has said more already than its exit code does.
       if (!ending_.payload_wait_status) ending_.payload_wait_status = record.status;
+      if (ending_.background_killed) hurry_the_end();  // by init, before it said so
       return;
     case plan::RecordKind::kInformation:
       take_information(record);
@@ -305,7 +307,14 @@ void Supervision::check_cpu(Clock::time_point now) {
 // v2: the kernel has killed the whole payload, or cgroup.kill does; init lives and reports. v1 has
 // no group kill: the end of pid 1 takes the rest along.
 void Supervision::on_oom() {
-  if (!child_.cgroup->kill()) kill();
+  if (!child_.cgroup->kill()) return kill();
+  hurry_the_end();
+}
+
+// Once everything inside has its SIGKILL, and not before: what a throttled process does next, be it
+// to die, waits for its group's quota. Only time is gained, so a failure is none.
+void Supervision::hurry_the_end() {
+  if (child_.cgroup != nullptr) (void)child_.cgroup->lift_cpu_limit();
 }
 
 void Supervision::kill() {
@@ -317,6 +326,7 @@ void Supervision::kill() {
   if (auto signalled = sys::pidfd_signal(pidfd_.get(), SIGKILL); !signalled) {
     fail(std::move(signalled).error());
   }
+  hurry_the_end();
 }
 
 void Supervision::cancel() {

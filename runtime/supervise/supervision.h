@@ -66,6 +66,7 @@ class Supervision {
   void check_cpu(Clock::time_point now);
   void on_oom();
   void kill();
+  void hurry_the_end();
   void fail(Error error);
   void finish();
 

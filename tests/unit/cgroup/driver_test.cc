@@ -129,6 +129,34 @@ TEST_F(DriverTest, CpuTimeIsLimitedAndCounted) {
   EXPECT_GE(run->usage()->cpu_usec, *used);
 }
 
+TEST_F(DriverTest, AThrottledGroupRunsFreelyOnceItsCpuLimitIsLifted) {
+  const auto run = make_run("lifted", {64U << 20, 20, 16});
+  ASSERT_TRUE(run);
+  auto spinner = Process::start_in(*run, spin);
+  const auto deadline = steady_clock::now() + kPatience;
+  while (run->usage()->throttled_usec < 300'000 && steady_clock::now() < deadline) {
+    ASSERT_FALSE(spinner.wait(milliseconds(50)));  // the pace of the loop
+  }
+  EXPECT_GE(run->usage()->throttled_usec, 300'000U) << "control: it was throttled";
+  ASSERT_TRUE(run->lift_cpu_limit());
+  EXPECT_TRUE(run->lift_cpu_limit()) << "a second time does nothing";
+  const auto lifted = run->usage();
+  std::uint64_t used = 0;
+  while (used < 500'000 && steady_clock::now() < deadline) {
+    ASSERT_FALSE(spinner.wait(milliseconds(50)));
+    used = *run->cpu_usec() - lifted->cpu_usec;
+  }
+  EXPECT_GE(used, 500'000U);
+  EXPECT_EQ(run->usage()->throttled_usec, lifted->throttled_usec);
+}
+
+TEST_F(DriverTest, ALiftedLimitOfARunThatIsGoneIsNoError) {
+  const auto run = make_run("gone", kDefaultLimits);
+  ASSERT_TRUE(run);
+  ASSERT_TRUE(run->remove(kPatience));
+  EXPECT_TRUE(run->lift_cpu_limit());
+}
+
 TEST_F(DriverTest, ARunDroppedWithProcessesInsideLeavesNothing) {
   auto run = make_run("dropped", kDefaultLimits);
   ASSERT_TRUE(run);
