@@ -241,6 +241,36 @@ TEST_P(Killing, NothingLivesOnWhenTheRunnerIsKilled) {
   OrphanKeeper::end_all();
 }
 
+// SIGKILLs the first child: sbx-run's spawner.
+bool kill_spawner(const Process& run) {
+  std::vector<pid_t> children;
+  if (!holds_within(seconds(20), [&] { return !(children = children_of(run.pid())).empty(); })) {
+    return false;
+  }
+  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, children.front(), 0)));
+  return pidfd && sys::pidfd_signal(pidfd.get(), SIGKILL).has_value();
+}
+
+TEST_P(Killing, ARunWhoseSpawnerIsKilledEndsAsAnErrorOfOurs) {
+  const std::vector<std::string> words = command(inside({"-t", "60"}, "unkillable"));
+  for (const int moment : {0, 1, 2, 3, 5, 8, 13, 21}) {  // milliseconds, before the program is up
+    Process run(words, options());
+    ASSERT_TRUE(holds_within(seconds(20), [&] { return !children_of(run.pid()).empty(); }));
+    std::this_thread::sleep_for(std::chrono::milliseconds(moment));  // any moment will do
+    ASSERT_TRUE(kill_spawner(run));
+    const Finished finished = run.finish(seconds(20));
+    EXPECT_EQ(finished.exit_code, 125) << moment << finished.err;
+    EXPECT_THAT(finished.err, HasSubstr("spawner")) << moment;
+  }
+  Process run(words, options());
+  ASSERT_TRUE(run.wait_for_output("up\n", seconds(20)));
+  ASSERT_TRUE(kill_spawner(run));
+  const Finished finished = run.finish(seconds(20));
+  EXPECT_EQ(finished.exit_code, 125) << finished.err;
+  EXPECT_EQ(finished.out, "up\n");
+  // TearDown looks for what is left.
+}
+
 // As one caller: nothing depends on it, and a kill that does not help is waited for.
 class Freezing : public Killing {};
 INSTANTIATE_TEST_SUITE_P(Callers, Freezing, ::testing::Values(Caller::kSelf), caller_name);

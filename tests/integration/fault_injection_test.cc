@@ -240,6 +240,47 @@ TEST_F(Deaths, OfTheSpawnerAtAnyMomentOfALaunchEndTheRun) {
   }
 }
 
+TEST_F(Deaths, OfTheSpawnerAtAnyMomentOfAKillEndTheRun) {
+  for (int moment = 0; moment < 20; ++moment) {
+    const auto run = start_long_run();
+    ASSERT_NE(run, nullptr);
+    run->cancel();
+    for (int i = 0; i < moment && !run->done(); ++i) turn(*run, std::chrono::milliseconds(1));
+    ASSERT_EQ(::kill(sandbox_->spawner_pid(), SIGKILL), 0);
+    ASSERT_TRUE(drive(*run, std::chrono::seconds(15))) << moment;
+    const Outcome outcome = run->take_outcome();
+    if (outcome.status != Status::kCancelled) {
+      EXPECT_EQ(outcome.status, Status::kSandboxError) << moment;
+      ASSERT_TRUE(outcome.error);
+      EXPECT_EQ(outcome.error->step, "spawner");
+    }
+    sandbox_.reset();
+    const Things left = ground_.leaked();
+    EXPECT_TRUE(left.empty()) << "moment " << moment << ":\n" << to_text(left);
+    said_.clear();
+    open();
+  }
+}
+
+TEST_F(Deaths, OfTheSpawnerWhileFilesAreTakenEndTheRun) {
+  RunHooks hooks;
+  int taken = 0;
+  hooks.sink = [&](collect::CollectedFile&, int) -> Result<void> {
+    if (taken++ == 0) (void)::kill(sandbox_->spawner_pid(), SIGKILL);
+    return {};
+  };
+  const std::string many = "for i in 1 2 3 4 5 6 7 8; do echo $i > /output/$i; done";
+  auto run = sandbox_->start(script(many), 0, std::move(hooks));
+  ASSERT_TRUE(run) << to_string(run.error());
+  ASSERT_TRUE(drive(**run, std::chrono::seconds(15)));
+  const Outcome outcome = (*run)->take_outcome();
+  EXPECT_GE(taken, 1);
+  // The walker dies with it; it may have said all by then.
+  if (!outcome.ok()) {
+    EXPECT_EQ(outcome.status, Status::kSandboxError) << collect::to_json(outcome);
+  }
+}
+
 TEST_F(Deaths, OfTheSpawnerRefuseTheNextRunAndLeaveNothingOfIt) {
   ASSERT_EQ(::kill(sandbox_->spawner_pid(), SIGKILL), 0);
   const auto first = sandbox_->run(quick());
