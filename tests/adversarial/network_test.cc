@@ -104,7 +104,7 @@ TEST_F(Network, SendsNoPacketWhateverIsTried) {
   // Once init has joined it: the spawner's own is the caller's.
   const std::string own = std::filesystem::read_symlink("/proc/self/ns/net").string();
   UniqueFd held;
-  for (int i = 0; i < 200 && !held && !(*run)->done(); ++i) {
+  for (int i = 0; i < 1000 && !held && !(*run)->done(); ++i) {
     turn(**run, std::chrono::milliseconds(20));
     const std::string path = "/proc/" + std::to_string(arena().init_pid()) + "/ns/net";
     std::error_code gone;

@@ -169,10 +169,10 @@ Result<ThrownAway> run_thrown_away(const OwnGround& ground, const std::string& p
   if (ended.timed_out && program_pidfd) {
     SBX_TRY(sys::pidfd_signal(program_pidfd.get(), SIGKILL));
   }
-  (void)read_until(trouble.first.get(), Clock::now() + std::chrono::seconds(5), why);
+  (void)read_until(trouble.first.get(), Clock::now() + std::chrono::seconds(20), why);
   while (::waitpid(pid, &ended.status, 0) < 0 && errno == EINTR) {
   }
-  SBX_TRY(group->remove(std::chrono::seconds(5)));
+  SBX_TRY(group->remove(std::chrono::seconds(20)));
   if (!why.empty()) return unexpected(not_run(why));
   return ended;
 }

@@ -64,7 +64,7 @@ TEST_P(Endings, AnEndlessLoopEndsOnTimeAndKeepsItsOutput) {
   EXPECT_EQ(result["exit_code"], -1);
   EXPECT_TRUE(result["signal"].is_null());
   EXPECT_GE(result["duration_seconds"].get<double>(), 1.0);
-  EXPECT_LT(result["duration_seconds"].get<double>(), 4.0);
+  EXPECT_LT(result["duration_seconds"].get<double>(), 10.0);
   EXPECT_THAT(note_codes(result), Contains("wall"));
   EXPECT_THAT(result["limits_hit"].get<std::vector<std::string>>(), Contains("wall_seconds"));
 }
@@ -118,7 +118,7 @@ TEST_P(Endings, AnEndlessForkBombEndsOnTime) {
   const json result =
       run_json({"-t", "2", "-l", "bash", "-c", ":(){ :|:& };: ; while :; do :; done"});
   EXPECT_THAT(result["status"].get<std::string>(), AnyOf("timeout", "oom"));
-  EXPECT_LT(result["duration_seconds"].get<double>(), 4.0);
+  EXPECT_LT(result["duration_seconds"].get<double>(), 10.0);
 }
 
 TEST_P(Endings, ASocketToAnywhereFailsAndIsNoted) {

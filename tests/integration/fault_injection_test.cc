@@ -107,7 +107,7 @@ TEST_P(EveryStep, EndsTheRunUnderItsNameOrIsReportedAndPassedOver) {
   const auto plan = sandbox_->plan(script());
   ASSERT_TRUE(plan) << to_string(plan.error());
   const Outcome outcome = run(script(), bit);
-  EXPECT_LT(outcome.duration_seconds, 5.0);
+  EXPECT_LT(outcome.duration_seconds, 15.0);
   if ((plan->skip & bit) != 0) {
     EXPECT_TRUE(outcome.ok()) << "a step that is not walked cannot fail";
   } else if ((plan->may_fail & bit) != 0) {
@@ -215,7 +215,7 @@ TEST_F(Deaths, OfTheSpawnerEndsTheRunAndSaysSo) {
   const auto run = start_long_run();
   ASSERT_NE(run, nullptr);
   ASSERT_EQ(::kill(sandbox_->spawner_pid(), SIGKILL), 0);
-  ASSERT_TRUE(drive(*run, std::chrono::seconds(5)));
+  ASSERT_TRUE(drive(*run, std::chrono::seconds(15)));
   const Outcome outcome = run->take_outcome();
   EXPECT_EQ(outcome.status, Status::kSandboxError);
   ASSERT_TRUE(outcome.error);
@@ -230,7 +230,7 @@ TEST_F(Deaths, OfTheSpawnerAtAnyMomentOfALaunchEndTheRun) {
     ASSERT_TRUE(run) << to_string(run.error());
     for (int i = 0; i < moment; ++i) turn(**run, std::chrono::milliseconds(2));
     ASSERT_EQ(::kill(sandbox_->spawner_pid(), SIGKILL), 0);
-    ASSERT_TRUE(drive(**run, std::chrono::seconds(5)));
+    ASSERT_TRUE(drive(**run, std::chrono::seconds(15)));
     const Outcome outcome = (*run)->take_outcome();
     EXPECT_EQ(outcome.status, Status::kSandboxError);
     ASSERT_TRUE(outcome.error);
@@ -299,7 +299,7 @@ TEST_F(Deaths, OfInitAreNoResultOfTheProgram) {
   const auto children = children_of_spawner();
   ASSERT_EQ(children.size(), 1U);
   ASSERT_EQ(::kill(children[0], SIGKILL), 0);
-  ASSERT_TRUE(drive(*run, std::chrono::seconds(5)));
+  ASSERT_TRUE(drive(*run, std::chrono::seconds(15)));
   const Outcome outcome = run->take_outcome();
   const bool separated = layer_of(outcome, "uid_separation").state == policy::LayerState::kHeld;
   EXPECT_EQ(outcome.status, separated ? Status::kSandboxError : Status::kSecurity);

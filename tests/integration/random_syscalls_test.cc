@@ -72,7 +72,7 @@ void expect_exact(const json& result, int exit_code) {
   EXPECT_EQ(result["ok"], result["status"] == "ok");
   EXPECT_EQ(exit_code, exit_code_of(result));
   EXPECT_TRUE(result["error"].is_null()) << result["error"];
-  EXPECT_LT(result["duration_seconds"].get<double>(), 25.0);
+  EXPECT_LT(result["duration_seconds"].get<double>(), 40.0);
   EXPECT_LE(result["usage"]["pids_peak"].get<int>(), result["limits"]["pids"].get<int>());
   EXPECT_LE(result["usage"]["memory_peak"].get<long>(), result["limits"]["memory"].get<long>());
   int hostile = 0;

@@ -205,7 +205,7 @@ TEST_F(WorkspaceRuns, OneAtItsQuotaIsFilledAndSavedWhole) {
 }
 
 TEST_F(WorkspaceRuns, ARunThatALimitEndedKeepsWhatItHadWritten) {
-  limits().wall_seconds = std::chrono::milliseconds(700);
+  limits().wall_seconds = std::chrono::milliseconds(2000);
   const Outcome outcome = run("echo before > file; sleep 100");
   EXPECT_EQ(outcome.status, Status::kTimeout);
   expect_saved(outcome);
