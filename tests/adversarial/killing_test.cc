@@ -82,10 +82,15 @@ class OrphanKeeper {
       (void)::sched_yield();
     }
   }
-  // Ours, unreaped: their pids name nobody else.
+  // Ours, unreaped: their pids name nobody else. Until there are none: one that dies may have left
+  // another that becomes ours only then.
   static void end_all() {
-    for (const pid_t child : children_of(::getpid())) (void)::kill(child, SIGKILL);
-    while (::waitpid(-1, nullptr, __WALL) > 0) continue;
+    for (;;) {
+      for (const pid_t child : children_of(::getpid())) (void)::kill(child, SIGKILL);
+      const pid_t ended = ::waitpid(-1, nullptr, __WALL | WNOHANG);
+      if (ended < 0) return;  // ECHILD
+      if (ended == 0) (void)::sched_yield();
+    }
   }
 };
 
