@@ -313,9 +313,15 @@ TEST_P(Freezing, AFrozenProgramIsAnErrorOfOursAndGoesWhenItIsThawed) {
 std::string state_of(pid_t pid) {
   const std::string directory = "/proc/" + std::to_string(pid) + "/";
   std::string state = read_text(directory + "limits");
-  for (const char* const name : {"oom_score_adj", "coredump_filter", "timens_offsets"}) {
+  for (const char* const name : {"oom_score_adj", "coredump_filter"}) {
     state += read_text(directory + name);
   }
+  // By how much differs from run to run, with the second in which each began.
+  std::ifstream offsets(directory + "timens_offsets");
+  std::string clock;
+  double offset = 0;
+  offsets >> clock >> offset;
+  state += offset == 0 ? "the host's clock " : "a clock of its own ";
   cpu_set_t cpus;
   CPU_ZERO(&cpus);
   (void)::sched_getaffinity(pid, sizeof cpus, &cpus);
