@@ -408,10 +408,14 @@ TEST_P(Sessions, ThatAreFilledSlowlyKeepNoOtherFromItsRun) {
   constexpr int kSlow = 5;
   Json slow = shell("true");
   slow["limits"] = {{"cpus", 0.01}, {"memory", "64M"}};
-  std::vector<RawClient> clients;
+  // First all that takes long, so that the first run is not over when the last one begins.
+  std::vector<std::string> ids;
   for (int i = 0; i < kSlow; ++i) {
-    const std::string id = create_id();
-    ASSERT_EQ(put(id, "big", std::string(16 << 20, 'x')).status, 201);
+    ids.push_back(create_id());
+    ASSERT_EQ(put(ids.back(), "big", std::string(16 << 20, 'x')).status, 201);
+  }
+  std::vector<RawClient> clients;
+  for (const std::string& id : ids) {
     clients.push_back(connect());
     ASSERT_TRUE(clients.back().send(http_request("POST", target(id, "/run"), slow.dump())));
   }
