@@ -24,10 +24,10 @@ class OwnSecrets {
   // The length of what starts at `at`; 0 for nothing.
   [[nodiscard]] std::size_t match_at(std::string_view text, std::size_t at) const;
   [[nodiscard]] bool empty() const { return plain_.empty(); }
-
- private:
+  // True when `c` can be the first byte of what match_at() finds: a quick filter.
   [[nodiscard]] bool may_start(char c) const { return first_.test(static_cast<unsigned char>(c)); }
 
+ private:
   std::vector<Secret> plain_;
   std::vector<Secret> base64_;  // the characters that do not depend on what stands around
   std::vector<Secret> hex_;     // in lower case

@@ -1,6 +1,7 @@
 #include "agentd/redact/redactor.h"
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 
 #include "agentd/redact/own_secrets.h"
@@ -18,9 +19,80 @@ std::string utf8_of(std::string_view bytes) {
   return text;
 }
 
+bool needs_escape(char c) {
+  return static_cast<unsigned char>(c) < 0x20 || c == '"' || c == '\\';
+}
+
+// As nlohmann's dump() has it.
+void append_escape(std::string& to, char c) {
+  constexpr std::string_view kShort = "btnfr";  // of 8 to 13, but for 11
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  to += '\\';
+  if (c == '"' || c == '\\') {
+    to += c;
+  } else if (c >= '\b' && c <= '\r' && c != '\v') {
+    to += kShort[static_cast<std::size_t>(c - (c < '\v' ? '\b' : '\t'))];
+  } else {
+    to += "u00";
+    to += kDigits[static_cast<unsigned char>(c) >> 4U];
+    to += kDigits[static_cast<unsigned char>(c) & 15U];
+  }
+}
+
+// `text` is UTF-8.
+void append_quoted(std::string& to, std::string_view text) {
+  to += '"';
+  while (!text.empty()) {
+    const auto escape = std::find_if(text.begin(), text.end(), needs_escape);
+    const auto plain = static_cast<std::size_t>(escape - text.begin());
+    to += text.substr(0, plain);
+    if (plain == text.size()) break;
+    append_escape(to, *escape);
+    text.remove_prefix(plain + 1);
+  }
+  to += '"';
+}
+
+bool is_ascii(std::string_view text) {
+  return std::all_of(text.begin(), text.end(),
+                     [](char c) { return static_cast<unsigned char>(c) < 0x80; });
+}
+
 }  // namespace
 
-Redactor::Redactor(std::vector<Secret> own) : own_(std::make_unique<OwnSecrets>(own)) {}
+Clean Clean::merged(const Clean& object, const Clean& other) {
+  std::string text = object.text_;
+  text.back() = ',';
+  text.append(other.text_, 1);
+  return Clean(std::move(text));
+}
+
+Clean Clean::list_of(const std::vector<Clean>& values) {
+  std::string text = "[";
+  for (const Clean& value : values) {
+    if (text.size() > 1) text += ',';
+    text += value.text_;
+  }
+  return Clean(text + ']');
+}
+
+Clean Clean::object_of(std::string_view name, const Clean& value) {
+  std::string text;
+  text.reserve(name.size() + value.text_.size() + 8);
+  text += "{\"";
+  text += name;
+  text += "\":";
+  text += value.text_;
+  text += '}';
+  return Clean(std::move(text));
+}
+
+Redactor::Redactor(std::vector<Secret> own) : own_(std::make_unique<OwnSecrets>(own)) {
+  for (std::size_t byte = 0; byte < starts_.size(); ++byte) {
+    const char c = static_cast<char>(byte);
+    starts_[byte] = may_start_shape(c) || own_->may_start(c);
+  }
+}
 Redactor::Redactor(Redactor&&) noexcept = default;
 Redactor& Redactor::operator=(Redactor&&) noexcept = default;
 Redactor::~Redactor() = default;
@@ -36,8 +108,14 @@ std::size_t Redactor::whole_length(std::string_view text, std::size_t from,
 
 std::vector<Redactor::Hit> Redactor::find(std::string_view text) const {
   std::vector<Hit> hits;
+  // Names and numbers, which are most of a record, are too short for any.
+  if (text.size() < (own_->empty() ? kMinShapeBytes : kMinSecretBytes)) return hits;
   ShapeFinder shapes(text);
   for (std::size_t i = 0; i < text.size();) {
+    if (!starts_[static_cast<unsigned char>(text[i])]) {
+      ++i;
+      continue;
+    }
     std::size_t length = own_->empty() ? 0 : own_->match_at(text, i);
     std::string_view name = "own-secret";
     if (length == 0 && may_start_shape(text[i])) {
@@ -68,30 +146,56 @@ Clean Redactor::clean(std::string_view text) const {
   return Clean(std::move(result));
 }
 
-namespace {
-
-// NOLINTNEXTLINE(misc-no-recursion): the depth is that of records of ours
-Json cleaned(const Redactor& redactor, const Json& json) {
-  if (json.is_string()) return redactor.clean(json.get_ref<const std::string&>()).text();
-  if (json.is_array()) {
-    Json list = Json::array();
-    for (const Json& item : json) list.push_back(cleaned(redactor, item));
-    return list;
-  }
-  if (json.is_object()) {
-    Json object = Json::object();
-    for (const auto& [key, value] : json.items()) {
-      object[redactor.clean(key).text()] = cleaned(redactor, value);
-    }
-    return object;
-  }
-  return json;
+void Redactor::append_json_string(std::string& to, std::string_view text) const {
+  if (stays(text)) return append_quoted(to, text);
+  append_quoted(to, clean(text).text());
 }
 
-}  // namespace
+bool Redactor::stays(std::string_view text) const {
+  return is_ascii(text) && find(text).empty();
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): as append_json()
+void Redactor::append_json_object(std::string& to, const Json& json) const {
+  Json renamed;  // two names may become the same one
+  const auto items = json.items();
+  if (!std::all_of(items.begin(), items.end(), [&](auto& each) { return stays(each.key()); })) {
+    for (const auto& [key, value] : items) renamed[clean(key).text()] = value;
+  }
+  to += '{';
+  for (const auto& [key, value] : (renamed.is_null() ? json : renamed).items()) {
+    append_quoted(to, key);
+    to += ':';
+    append_json(to, value);
+    to += ',';
+  }
+  if (!json.empty()) to.pop_back();
+  to += '}';
+}
+
+// NOLINTNEXTLINE(misc-no-recursion): the depth is that of records of ours
+void Redactor::append_json(std::string& to, const Json& json) const {
+  if (json.is_string()) {
+    append_json_string(to, json.get_ref<const std::string&>());
+  } else if (json.is_object()) {
+    append_json_object(to, json);
+  } else if (json.is_array()) {
+    to += '[';
+    for (const Json& item : json) {
+      append_json(to, item);
+      to += ',';
+    }
+    if (!json.empty()) to.pop_back();
+    to += ']';
+  } else {
+    to += json.dump();
+  }
+}
 
 Clean Redactor::clean_json(const Json& json) const {
-  return Clean(cleaned(*this, json).dump(-1, ' ', false, Json::error_handler_t::replace));
+  std::string text;
+  append_json(text, json);
+  return Clean(std::move(text));
 }
 
 }  // namespace agentd::redact

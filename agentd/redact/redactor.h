@@ -13,6 +13,7 @@
 // Immutable; from any thread. Linear in the text but for a constant.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -31,6 +32,13 @@ class Clean {
  public:
   Clean() = default;
   [[nodiscard]] const std::string& text() const { return text_; }
+
+  // Of two JSON objects that are not empty and have no member in common, one.
+  [[nodiscard]] static Clean merged(const Clean& object, const Clean& other);
+  // Of values in JSON a list.
+  [[nodiscard]] static Clean list_of(const std::vector<Clean>& values);
+  // Of a value in JSON an object that has it alone. `name` is ours, and needs no escapes.
+  [[nodiscard]] static Clean object_of(std::string_view name, const Clean& value);
 
  private:
   friend class Redactor;
@@ -65,8 +73,14 @@ class Redactor {
  private:
   [[nodiscard]] std::size_t whole_length(std::string_view text, std::size_t from,
                                          std::size_t length) const;
+  // True when clean() would not change it; false when it might.
+  [[nodiscard]] bool stays(std::string_view text) const;
+  void append_json(std::string& to, const nlohmann::ordered_json& json) const;
+  void append_json_object(std::string& to, const nlohmann::ordered_json& json) const;
+  void append_json_string(std::string& to, std::string_view text) const;
 
   std::unique_ptr<OwnSecrets> own_;
+  std::array<bool, 256> starts_{};  // bytes that a secret may begin with
 };
 
 }  // namespace agentd::redact

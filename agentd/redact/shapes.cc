@@ -125,6 +125,11 @@ constexpr std::array kPrefixed = {
     Prefixed{"SK", Chars::kHex, 32, 32, "twilio-key"},
 };
 
+// The shapes with functions of their own are longer by far.
+static_assert(std::all_of(kPrefixed.begin(), kPrefixed.end(), [](const Prefixed& shape) {
+  return shape.prefix.size() + shape.min >= kMinShapeBytes;
+}));
+
 // One line end or other filler between the lines of a private key, as it stands in a text, a string
 // literal or JSON. 0: none.
 std::size_t filler_length(std::string_view text) {

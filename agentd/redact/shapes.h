@@ -55,6 +55,9 @@ class ShapeFinder {
   std::array<Run, 7> runs_{};  // by Chars: the last one looked at
 };
 
+// No shape is shorter.
+inline constexpr std::size_t kMinShapeBytes = 20;
+
 // True when `c` can be the first byte of a shape: a quick filter.
 [[nodiscard]] bool may_start_shape(char c);
 

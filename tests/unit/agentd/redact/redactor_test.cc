@@ -211,5 +211,35 @@ TEST(Secrets, AreGoneWhereTheyWereMovedFrom) {
   EXPECT_TRUE(a.empty());  // NOLINT(bugprone-use-after-move)
 }
 
+TEST(Redactor, CleanJsonIsWrittenAsTheLibraryWouldWriteIt) {
+  std::string controls;
+  for (char c = 0; c < ' '; ++c) controls += c;
+  const nlohmann::ordered_json json = {
+      {controls + "\"\\/\x7F", "über € 😀"},
+      {"numbers", {0, -7, 18446744073709551615U, 1.5, 1e300, 0.1, true, false, nullptr}},
+      {"none", nlohmann::ordered_json::array()},
+      {"nothing", nlohmann::ordered_json::object()},
+      {"", {{{"a", ""}}, nlohmann::ordered_json::array({1})}}};
+  EXPECT_EQ(Redactor().clean_json(json).text(), json.dump());
+}
+
+TEST(Redactor, NamesThatBecomeTheSameAreOneName) {
+  const Redactor redactor({Secret("a-secret-of-agentd"), Secret("another-secret")});
+  const nlohmann::ordered_json json = {
+      {"a-secret-of-agentd", 1}, {"b", "another-secret"}, {"another-secret", 2}};
+  EXPECT_EQ(redactor.clean_json(json).text(),
+            R"({"[redacted:own-secret]":2,"b":"[redacted:own-secret]"})");
+}
+
+TEST(Redactor, CleanTextsMakeOne) {
+  const Redactor redactor;
+  const Clean one = redactor.clean_json({{"a", 1}});
+  const Clean two = redactor.clean_json({{"b", 2}});
+  EXPECT_EQ(Clean::merged(one, two).text(), R"({"a":1,"b":2})");
+  EXPECT_EQ(Clean::list_of({}).text(), "[]");
+  EXPECT_EQ(Clean::list_of({one, two}).text(), R"([{"a":1},{"b":2}])");
+  EXPECT_EQ(Clean::object_of("data", one).text(), R"({"data":{"a":1}})");
+}
+
 }  // namespace
 }  // namespace agentd::redact
