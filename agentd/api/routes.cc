@@ -259,17 +259,19 @@ Routes::Task Routes::follow(Request& request, Responder& responder,
   responder.begin(stream_head());
   auto next = static_cast<std::size_t>(last);
   for (;;) {
+    std::string text;
     for (; next < live->events.size(); ++next) {
       const service::LiveEvent& event = live->events[next];
-      std::string text = event_text(event.id, event.kind, event.data.text());
-      const bool sent = co_await responder.write(std::move(text));
-      if (!sent) co_return;
+      text += event_text(event.id, event.kind, event.data.text());
     }
-    if (live->sealed) break;
-    const auto wake = co_await live->changed.wait(sbx::async::after(kKeepAlive), request.gone);
-    if (wake == sbx::async::Wake::kCancelled) co_return;
-    if (wake == sbx::async::Wake::kReady) continue;
-    const bool sent = co_await responder.write(": keep-alive\n\n");
+    if (text.empty()) {
+      if (live->sealed) break;
+      const auto wake = co_await live->changed.wait(sbx::async::after(kKeepAlive), request.gone);
+      if (wake == sbx::async::Wake::kCancelled) co_return;
+      if (wake == sbx::async::Wake::kReady) continue;
+      text = ": keep-alive\n\n";
+    }
+    const bool sent = co_await responder.write(std::move(text));
     if (!sent) co_return;
   }
   (void)co_await responder.finish();  // whoever is gone has had all

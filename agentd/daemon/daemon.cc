@@ -64,7 +64,7 @@ service::ServiceLimits limits_of(const AgentConfig& config) {
 struct Parts {
   Parts(Started& started, std::unique_ptr<providers::Provider> its_provider,
         sandbox::Sandbox& sandbox, ledger::Ledger& ledger, sbx::async::Loop& loop,
-        sbx::async::WorkPool& pool, sbx::async::WorkPool& store_pool, service::Metrics& metrics,
+        sbx::async::WorkPool& pool, store::Queue& store, service::Metrics& metrics,
         std::function<service::Gauges()> gauges)
       : provider(std::move(its_provider)),
         services{.provider = *provider,
@@ -75,7 +75,7 @@ struct Parts {
                  .run_wall = milliseconds_of(started.configuration.run_seconds)},
         requests({.loop = loop,
                   .pool = pool,
-                  .store_pool = store_pool,
+                  .store = store,
                   .loop_services = services,
                   .book = started.book,
                   .history = started.history,
@@ -126,7 +126,7 @@ class Daemon {
   // Each uses those before it.
   sbx::async::Loop loop_;
   sbx::async::WorkPool pool_;
-  sbx::async::WorkPool store_pool_;  // SECURITY: one thread, see SqliteLedger
+  store::Queue store_;
   sbx::http::AsyncClient client_;
   sandbox::SbxdClient sandbox_;
   ledger::SqliteLedger ledger_;
@@ -141,13 +141,13 @@ Daemon::Daemon(Started started, sbx::UniqueFd signals)
     : started_(std::move(started)),
       signals_(std::move(signals)),
       pool_(loop_, kPoolThreads),
-      store_pool_(loop_, 1),
+      store_(loop_, started_.database),
       client_(loop_),
       sandbox_(
           loop_, pool_, client_,
           {.socket =
                [given = started_.places.sbxd_socket] { return config::find_sbxd_socket(given); }}),
-      ledger_(started_.book, store_pool_),
+      ledger_(started_.book, store_),
       server_(loop_, router_, server_options()),
       tasks_(loop_) {}
 
@@ -217,7 +217,7 @@ sbx::Result<void> Daemon::open_up(providers::Chosen chosen) {
     chosen.said += ", recorded to " + started_.record_to;
   }
   parts_ = std::make_unique<Parts>(started_, std::move(chosen.provider), sandbox_, ledger_, loop_,
-                                   pool_, store_pool_, metrics_, [this] { return gauges(); });
+                                   pool_, store_, metrics_, [this] { return gauges(); });
   SBX_TRY(parts_->requests.recover());
   parts_->routes.add_to(router_);
   // The first line, for people; what follows on stderr is the log.

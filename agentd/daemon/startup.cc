@@ -10,7 +10,6 @@
 
 #include "agentd/ledger/owner.h"
 #include "agentd/providers/choose.h"
-#include "agentd/store/database.h"
 #include "runtime/base/log.h"
 
 namespace agentd::daemon {
@@ -118,7 +117,7 @@ Result<Started> start_up(const Arguments& arguments) {
   SBX_ASSIGN(store::Database database, open_database(places));
   SBX_ASSIGN(ledger::Book book,
              ledger::Book::open(database, {std::move(owner), ledger::is_alive, now_ms}));
-  SBX_ASSIGN(history::History history, history::History::open(std::move(database)));
+  SBX_ASSIGN(history::History history, history::History::open(database));
   SBX_ASSIGN(history::ArtifactFiles artifacts, history::ArtifactFiles::open(places.state_dir));
 
   Started started{.configuration = std::move(configuration),
@@ -131,6 +130,7 @@ Result<Started> start_up(const Arguments& arguments) {
                   .listeners = {},
                   .guard = {},
                   .url = {},
+                  .database = std::move(database),
                   .book = std::move(book),
                   .history = std::move(history),
                   .artifacts = std::move(artifacts)};

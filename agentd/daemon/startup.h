@@ -17,6 +17,7 @@
 #include "agentd/prompts/composer.h"
 #include "agentd/redact/redactor.h"
 #include "agentd/redact/secret.h"
+#include "agentd/store/database.h"
 #include "http/listener.h"
 #include "runtime/base/result.h"
 #include "runtime/base/unique_fd.h"
@@ -37,6 +38,7 @@ struct Started {
   std::vector<sbx::http::Listener> listeners;
   std::optional<api::TcpGuard> guard;  // when one of them is TCP
   std::string url;                     // for the first line; empty without TCP
+  store::Database database;            // of both:
   ledger::Book book;
   history::History history;
   history::ArtifactFiles artifacts;

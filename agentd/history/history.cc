@@ -44,31 +44,31 @@ Result<History> History::open(store::Database database) {
 }
 
 Result<void> History::save(const Entry& entry) {
-  const auto bytes = static_cast<std::int64_t>(entry.artifact_bytes);
-  std::optional<std::int64_t> before;
-  SBX_TRY(store::in_transaction(database_, Durability::kProcess, [&]() -> Result<void> {
-    SBX_ASSIGN(before, stored_bytes(entry.id));
+  forget_totals_after_a_rollback();
+  return store::in_transaction(database_, Durability::kProcess, [&]() -> Result<void> {
+    const auto bytes = static_cast<std::int64_t>(entry.artifact_bytes);
+    SBX_ASSIGN(const auto before, stored_bytes(entry.id));
     SBX_ASSIGN(Statement insert,
                database_.statement(
                    "INSERT INTO requests(id, created_ms, owner, ended, summary, record, events,"
                    " artifact_bytes) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
                    " ON CONFLICT(id) DO UPDATE SET ended = ?4, summary = ?5, record = ?6,"
                    " events = ?7, artifact_bytes = ?8"));
-    return insert.bind(1, entry.id)
+    insert.bind(1, entry.id)
         .bind(2, entry.created_ms)
         .bind(3, owner_number(entry.owner))
         .bind(4, std::int64_t{entry.ended})
         .bind(5, entry.summary.text())
         .bind(6, entry.record.text())
         .bind(7, entry.events.text())
-        .bind(8, bytes)
-        .run();
-  }));
-  if (totals_) {
-    totals_->requests += before ? 0 : 1;
-    totals_->bytes += bytes - before.value_or(0);
-  }
-  return {};
+        .bind(8, bytes);
+    SBX_TRY(insert.run());
+    if (totals_) {
+      totals_->requests += before ? 0 : 1;
+      totals_->bytes += bytes - before.value_or(0);
+    }
+    return {};
+  });
 }
 
 Result<std::optional<std::int64_t>> History::stored_bytes(const std::string& id) {
@@ -130,16 +130,29 @@ Result<History::Totals> History::count() {
   return Totals{select.integer(0), select.integer(1)};
 }
 
-Result<std::vector<std::string>> History::prune(std::int64_t most, std::int64_t bytes) {
+void History::forget_totals_after_a_rollback() {
+  if (std::exchange(rollbacks_, database_.rollbacks()) == database_.rollbacks()) return;
+  totals_.reset();
+}
+
+Result<bool> History::is_over(std::int64_t most, std::int64_t bytes) {
+  forget_totals_after_a_rollback();
   if (!totals_) {
     SBX_ASSIGN(totals_, count());
   }
-  if (totals_->requests <= most && totals_->bytes <= bytes) return std::vector<std::string>();
-  Totals total = *totals_;
-  auto gone = store::in_transaction(database_, Durability::kProcess,
-                                    [&] { return remove_oldest(total, most, bytes); });
-  if (gone) totals_ = total;
-  return gone;
+  return totals_->requests > most || totals_->bytes > bytes;
+}
+
+Result<std::vector<std::string>> History::prune(std::int64_t most, std::int64_t bytes) {
+  SBX_ASSIGN(const bool over, is_over(most, bytes));
+  if (!over) return std::vector<std::string>();
+  return store::in_transaction(database_, Durability::kProcess,
+                               [&]() -> Result<std::vector<std::string>> {
+                                 Totals total = *totals_;
+                                 SBX_ASSIGN(auto gone, remove_oldest(total, most, bytes));
+                                 totals_ = total;
+                                 return gone;
+                               });
 }
 
 Result<std::vector<std::string>> History::remove_oldest(Totals& total, std::int64_t most,

@@ -56,6 +56,8 @@ class History {
 
   // Ids of requests that were not at their end. At start: nobody works on them any more.
   [[nodiscard]] sbx::Result<std::vector<std::string>> unfinished();
+  // True when prune() with these bounds may find something to remove.
+  [[nodiscard]] sbx::Result<bool> is_over(std::int64_t most, std::int64_t bytes);
   // Removes the oldest that are at their end, while there are more than `most` or their artifacts
   // take more than `bytes`. The ids that went.
   [[nodiscard]] sbx::Result<std::vector<std::string>> prune(std::int64_t most, std::int64_t bytes);
@@ -67,14 +69,16 @@ class History {
     std::int64_t bytes = 0;  // of artifacts
   };
   [[nodiscard]] sbx::Result<Totals> count();
+  void forget_totals_after_a_rollback();
   [[nodiscard]] sbx::Result<std::optional<std::int64_t>> stored_bytes(const std::string& id);
   [[nodiscard]] sbx::Result<std::vector<std::string>> remove_oldest(Totals& total,
                                                                     std::int64_t most,
                                                                     std::int64_t bytes);
 
   store::Database database_;
-  std::optional<Totals>
-      totals_{};  // kept from the first prune() on: counting reads the whole table
+  // Kept from the first is_over() on, as counting reads the whole table; void after a rollback.
+  std::optional<Totals> totals_{};
+  std::uint64_t rollbacks_ = 0;  // of the database, that totals_ knows of
 };
 
 }  // namespace agentd::history

@@ -62,25 +62,34 @@ sbx::Result<Book> Book::open(store::Database database, BookOptions options) {
   return Book(std::move(database), std::move(options));
 }
 
-sbx::Result<Grant> Book::reserve(const Reservation& reservation) {
+sbx::Result<Grant> Book::reserve(const Reservation& reservation, const Reservation* ahead) {
   SBX_TRY(check(reservation));
+  if (ahead != nullptr) SBX_TRY(check(*ahead));
   const Durability durability = reservation.durable ? Durability::kPower : Durability::kProcess;
   return store::in_transaction(database_, durability, [&]() -> sbx::Result<Grant> {
-    SBX_ASSIGN(const Standing standing, standing_of(reservation.id));
-    if (standing == Standing::kReserved) return Grant{.granted = true};  // the same call again
-    if (standing != Standing::kUnknown) return sbx::invalid(reservation.id + " is over");
-    for (const Line& line : reservation.lines) {
-      SBX_ASSIGN(Grant room, room_for(line));
-      if (!room.granted) return room;
-    }
-    SBX_ASSIGN(Statement insert,
-               database_.statement("INSERT INTO reservations(id, owner, state, opened_ms)"
-                                   " VALUES(?1, ?2, 'reserved', ?3)"));
-    insert.bind(1, reservation.id).bind(2, options_.owner).bind(3, options_.now());
-    SBX_TRY(insert.run());
-    for (const Line& line : reservation.lines) SBX_TRY(add_line(reservation.id, line));
-    return Grant{.granted = true};
+    SBX_ASSIGN(Grant grant, reserve_inside(reservation));
+    if (!grant.granted || ahead == nullptr) return grant;
+    SBX_ASSIGN(const Grant second, reserve_inside(*ahead));
+    grant.ahead = second.granted;
+    return grant;
   });
+}
+
+sbx::Result<Grant> Book::reserve_inside(const Reservation& reservation) {
+  SBX_ASSIGN(const Standing standing, standing_of(reservation.id));
+  if (standing == Standing::kReserved) return Grant{.granted = true};  // the same call again
+  if (standing != Standing::kUnknown) return sbx::invalid(reservation.id + " is over");
+  for (const Line& line : reservation.lines) {
+    SBX_ASSIGN(Grant room, room_for(line));
+    if (!room.granted) return room;
+  }
+  SBX_ASSIGN(Statement insert,
+             database_.statement("INSERT INTO reservations(id, owner, state, opened_ms)"
+                                 " VALUES(?1, ?2, 'reserved', ?3)"));
+  insert.bind(1, reservation.id).bind(2, options_.owner).bind(3, options_.now());
+  SBX_TRY(insert.run());
+  for (const Line& line : reservation.lines) SBX_TRY(add_line(reservation.id, line));
+  return Grant{.granted = true};
 }
 
 sbx::Result<Grant> Book::room_for(const Line& line) {

@@ -27,7 +27,8 @@ class Book {
   // Makes the tables when there are none.
   [[nodiscard]] static sbx::Result<Book> open(store::Database database, BookOptions options);
 
-  [[nodiscard]] sbx::Result<Grant> reserve(const Reservation& reservation);
+  [[nodiscard]] sbx::Result<Grant> reserve(const Reservation& reservation,
+                                           const Reservation* ahead = nullptr);
   [[nodiscard]] sbx::Result<Settlement> settle(const std::string& id,
                                                const std::vector<Actual>& actual);
   [[nodiscard]] sbx::Result<void> release(const std::string& id, const std::string& reason);
@@ -49,6 +50,7 @@ class Book {
     bool flagged = false;
   };
   enum class Standing : std::uint8_t { kUnknown, kReserved, kSettled, kReleased };
+  [[nodiscard]] sbx::Result<Grant> reserve_inside(const Reservation& reservation);
   [[nodiscard]] sbx::Result<Standing> standing_of(const std::string& id);
   [[nodiscard]] sbx::Result<std::vector<Held>> lines_of(const std::string& id);
   [[nodiscard]] sbx::Result<Grant> room_for(const Line& line);

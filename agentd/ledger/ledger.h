@@ -10,6 +10,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,6 +39,7 @@ struct Grant {
   bool granted = false;
   std::string account{};       // refused: the first one without room,
   std::int64_t available = 0;  // and what it has left
+  bool ahead = false;          // what was asked for ahead is granted too
 };
 
 struct Actual {
@@ -66,13 +68,18 @@ class Ledger {
 
   // An Error means that nothing is known to be reserved: do not spend. So it is when the
   // reservation was settled or released before, by the death of its owner too.
-  [[nodiscard]] virtual sbx::async::Task<sbx::Result<Grant>> reserve(Reservation reservation) = 0;
-  // Accounts of the reservation that `actual` does not name are billed as reserved. A reservation
-  // that is settled or released already stays as it is.
-  [[nodiscard]] virtual sbx::async::Task<sbx::Result<Settlement>> settle(
-      std::string id, std::vector<Actual> actual) = 0;
-  [[nodiscard]] virtual sbx::async::Task<sbx::Result<void>> release(std::string id,
-                                                                    std::string reason) = 0;
+  // `ahead` is for what comes next: in the same transaction, where there is room for it too; it is
+  // no reason to refuse the first.
+  [[nodiscard]] virtual sbx::async::Task<sbx::Result<Grant>> reserve(
+      Reservation reservation, std::optional<Reservation> ahead) = 0;
+  // Is not waited for; what is asked of the ledger after it comes after it, and a reservation that
+  // was granted after it tells that it is committed. Accounts of the reservation that `actual` does
+  // not name are billed as reserved. A reservation that is settled or released already stays as it
+  // is. A failure is logged, and the reservation stands until it can be settled: nothing is spent
+  // without a record.
+  virtual void settle(std::string id, std::vector<Actual> actual) = 0;
+  // Nothing was spent of it. As settle() otherwise.
+  virtual void release(std::string id, std::string reason) = 0;
   // Releases what processes that are dead had reserved. How many reservations that were.
   [[nodiscard]] virtual sbx::async::Task<sbx::Result<int>> release_dead_owners() = 0;
 };

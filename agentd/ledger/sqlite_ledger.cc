@@ -2,48 +2,54 @@
 
 #include <utility>
 
+#include "runtime/base/log.h"
+
 namespace agentd::ledger {
 
 using sbx::Result;
 using sbx::async::Task;
+using store::Durability;
 
-Task<Result<Grant>> SqliteLedger::reserve(Reservation reservation) {
-  auto job = [&book = book_, reservation = std::move(reservation)] {
-    return book.reserve(reservation);
+Task<Result<Grant>> SqliteLedger::reserve(Reservation reservation,
+                                          std::optional<Reservation> ahead) {
+  const Durability durability = reservation.durable ? Durability::kPower : Durability::kProcess;
+  auto job = [&book = book_, reservation = std::move(reservation), ahead = std::move(ahead)] {
+    return book.reserve(reservation, ahead ? &*ahead : nullptr);
   };
-  auto result = co_await pool_.run(job);
+  auto result = co_await queue_.write(job, durability);
   co_return result;
 }
 
-Task<Result<Settlement>> SqliteLedger::settle(std::string id, std::vector<Actual> actual) {
+void SqliteLedger::settle(std::string id, std::vector<Actual> actual) {
   auto job = [&book = book_, id, actual] { return book.settle(id, actual); };
-  auto result = co_await pool_.run(job);
-  if (!result && result.error().code != sbx::ErrorCode::kInvalid) {
-    unsettled_.emplace_back(std::move(id), std::move(actual));
-  }
-  co_return result;
-}
-
-Task<void> SqliteLedger::settle_what_failed() {
-  auto failed = std::exchange(unsettled_, {});
-  // Those that fail again are kept again.
-  for (auto& [id, actual] : failed) {
-    (void)co_await settle(std::move(id), std::move(actual));
-  }
-}
-
-Task<Result<void>> SqliteLedger::release(std::string id, std::string reason) {
-  auto job = [&book = book_, id = std::move(id), reason = std::move(reason)] {
-    return book.release(id, reason);
+  auto done = [this, id, actual](const Result<Settlement>& settled) {
+    if (settled) return;
+    sbx::log::error("a reservation could not be settled",
+                    {{"reservation", id}, {"error", to_string(settled.error())}});
+    if (settled.error().code != sbx::ErrorCode::kInvalid) unsettled_.emplace_back(id, actual);
   };
-  auto result = co_await pool_.run(job);
-  co_return result;
+  queue_.give(std::move(job), std::move(done));
+}
+
+void SqliteLedger::settle_what_failed() {
+  // Those that fail again are kept again.
+  for (auto& [id, actual] : std::exchange(unsettled_, {})) settle(id, std::move(actual));
+}
+
+void SqliteLedger::release(std::string id, std::string reason) {
+  auto job = [&book = book_, id, reason = std::move(reason)] { return book.release(id, reason); };
+  auto done = [id](const Result<void>& released) {
+    if (released) return;
+    sbx::log::error("a reservation could not be released",
+                    {{"reservation", id}, {"error", to_string(released.error())}});
+  };
+  queue_.give(std::move(job), std::move(done));
 }
 
 Task<Result<int>> SqliteLedger::release_dead_owners() {
-  co_await settle_what_failed();
+  settle_what_failed();
   auto job = [&book = book_] { return book.release_dead_owners(); };
-  auto result = co_await pool_.run(job);
+  auto result = co_await queue_.write(job);
   co_return result;
 }
 

@@ -1,4 +1,4 @@
-// SqliteLedger: the Book as a Ledger, on a pool of one thread, so that the loop never waits for a
+// SqliteLedger: the Book as a Ledger, on the store's queue, so that the loop never waits for a
 // disk.
 //
 // A settlement that fails (a full disk) is kept and made up for by release_dead_owners(), which is
@@ -10,27 +10,27 @@
 
 #include "agentd/ledger/book.h"
 #include "agentd/ledger/ledger.h"
-#include "http/async/work_pool.h"
+#include "agentd/store/queue.h"
 
 namespace agentd::ledger {
 
 class SqliteLedger final : public Ledger {
  public:
-  // Both are borrowed and outlive it. SECURITY: `pool` has one thread, as a Book takes one at a
-  // time.
-  SqliteLedger(Book& book, sbx::async::WorkPool& pool) : book_(book), pool_(pool) {}
+  // Both are borrowed. The book outlives the queue, and the queue's loop runs no longer than the
+  // ledger lives. The queue is the one for the book's database.
+  SqliteLedger(Book& book, store::Queue& queue) : book_(book), queue_(queue) {}
 
-  sbx::async::Task<sbx::Result<Grant>> reserve(Reservation reservation) override;
-  sbx::async::Task<sbx::Result<Settlement>> settle(std::string id,
-                                                   std::vector<Actual> actual) override;
-  sbx::async::Task<sbx::Result<void>> release(std::string id, std::string reason) override;
+  sbx::async::Task<sbx::Result<Grant>> reserve(Reservation reservation,
+                                               std::optional<Reservation> ahead) override;
+  void settle(std::string id, std::vector<Actual> actual) override;
+  void release(std::string id, std::string reason) override;
   sbx::async::Task<sbx::Result<int>> release_dead_owners() override;
 
  private:
-  [[nodiscard]] sbx::async::Task<void> settle_what_failed();
+  void settle_what_failed();
 
   Book& book_;
-  sbx::async::WorkPool& pool_;
+  store::Queue& queue_;
   // At most one for each request under way: without room for it none is granted another.
   std::vector<std::pair<std::string, std::vector<Actual>>> unsettled_;
 };

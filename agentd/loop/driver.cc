@@ -43,6 +43,7 @@ Task<void> Driver::run() {
     if (record_.state.phase == Phase::kDone && record_.reason_text.empty()) {
       record_.reason_text = ending_text(record_, detail_);
     }
+    if (record_.state.phase == Phase::kDone) spending_.release_ahead();
     on_change_(record_);
   }
 }
@@ -114,8 +115,8 @@ Task<Event> Driver::ask_model() {
       repairing ? services_.composer.versions().repair : services_.composer.codegen_name(language_);
   std::vector<providers::Message> conversation = messages();
   std::vector<providers::Tool> no_tools;
-  ModelOutcome outcome =
-      co_await model_.ask(std::move(conversation), std::move(no_tools), std::move(key));
+  ModelOutcome outcome = co_await model_.ask(std::move(conversation), std::move(no_tools),
+                                             std::move(key), ModelStep::Brings::kRun);
   if (auto* none = std::get_if<NoReply>(&outcome)) {
     detail_ = none->detail;
     add_billed(record_, *none);

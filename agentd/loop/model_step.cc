@@ -24,15 +24,21 @@ bool is_about_time(Trouble trouble) {
 }  // namespace
 
 Task<ModelOutcome> ModelStep::ask(std::vector<providers::Message> messages,
-                                  std::vector<providers::Tool> tools, providers::RecordingKey key) {
+                                  std::vector<providers::Tool> tools, providers::RecordingKey key,
+                                  Brings brings) {
   const auto planned =
       spending_.plan_call(prompts::token_bound(messages, tools), services_.max_tokens);
   if (const auto* reached = std::get_if<Ceiling>(&planned)) co_return ceiling(*reached);
   const CallPlan plan = std::get<CallPlan>(planned);
-  const auto refusal = co_await spending_.reserve_call(plan);
+  std::optional<RunPlan> run;
+  if (brings == Brings::kRun) {
+    const auto run_planned = spending_.plan_run(services_.run_wall);
+    if (const auto* possible = std::get_if<RunPlan>(&run_planned)) run = *possible;
+  }
+  const auto refusal = co_await spending_.reserve_call(plan, run);
   if (refusal) co_return NoReply{.event = *refusal};
   if (stop_.cancelled()) {
-    co_await spending_.release("cancelled");
+    spending_.release("cancelled");
     NoReply none{.event = {.kind = Event::Kind::kCancelled}};
     co_return none;
   }
@@ -48,17 +54,16 @@ Task<ModelOutcome> ModelStep::ask(std::vector<providers::Message> messages,
       co_await services_.provider.complete(std::move(request), &stop_);
   const double seconds = std::chrono::duration<double>(steady_clock::now() - begin).count();
   if (auto* error = std::get_if<ProviderError>(&result)) {
-    ModelOutcome outcome = co_await give_up(plan, std::move(*error), seconds);
-    co_return outcome;
+    co_return give_up(plan, *error, seconds);
   }
   ModelReply reply;
   reply.completion = std::move(std::get<Completion>(result));
   reply.seconds = seconds;
-  reply.charge = co_await spending_.settle_call(plan, reply.completion.usage);
+  reply.charge = spending_.settle_call(plan, reply.completion.usage);
   co_return reply;
 }
 
-Task<ModelOutcome> ModelStep::give_up(CallPlan plan, ProviderError error, double seconds) {
+NoReply ModelStep::give_up(CallPlan plan, const ProviderError& error, double seconds) {
   std::optional<record::Attempt> billed;
   if (error.may_have_cost) {
     billed.emplace();
@@ -66,9 +71,9 @@ Task<ModelOutcome> ModelStep::give_up(CallPlan plan, ProviderError error, double
     billed->error = record::Error{std::string(to_string(error.trouble)), error.detail};
     billed->model_seconds = seconds;
     billed->model_tries = error.tries;
-    billed->charge = co_await spending_.settle_call(plan, std::nullopt);
+    billed->charge = spending_.settle_call(plan, std::nullopt);
   } else {
-    co_await spending_.release(std::string(to_string(error.trouble)));
+    spending_.release(std::string(to_string(error.trouble)));
   }
   NoReply none{.event = {.kind = Event::Kind::kProviderFailed}, .detail = error.detail};
   if (!error.fix.empty()) none.detail += ". Fix: " + error.fix;
@@ -78,7 +83,7 @@ Task<ModelOutcome> ModelStep::give_up(CallPlan plan, ProviderError error, double
     none = ceiling(Ceiling::kWallSeconds);
   }
   none.billed = std::move(billed);
-  co_return none;
+  return none;
 }
 
 void add_billed(record::Record& record, NoReply& none) {

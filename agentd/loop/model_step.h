@@ -37,15 +37,15 @@ class ModelStep {
   ModelStep(const Services& services, Spending& spending, const sbx::async::Cancellation& stop)
       : services_(services), spending_(spending), stop_(stop) {}
 
+  enum class Brings : std::uint8_t { kRun, kAnything };  // what a good reply does
   // Reserves, asks, settles. With stop raised: kCancelled, after what was reserved is settled.
   [[nodiscard]] sbx::async::Task<ModelOutcome> ask(std::vector<providers::Message> messages,
                                                    std::vector<providers::Tool> tools,
-                                                   providers::RecordingKey key);
+                                                   providers::RecordingKey key, Brings brings);
 
  private:
-  [[nodiscard]] sbx::async::Task<ModelOutcome> give_up(CallPlan plan,
-                                                       providers::ProviderError error,
-                                                       double seconds);
+  [[nodiscard]] NoReply give_up(CallPlan plan, const providers::ProviderError& error,
+                                double seconds);
 
   const Services& services_;
   Spending& spending_;

@@ -39,24 +39,23 @@ Task<RunStepOutcome> RunStep::run(std::string language, std::string code) {
   sandbox::RunOutcome outcome = co_await services_.sandbox.run(std::move(request), &stop_);
   const double seconds = std::chrono::duration<double>(steady_clock::now() - begin).count();
   if (auto* failure = std::get_if<SandboxFailure>(&outcome)) {
-    RunStepOutcome none = co_await give_up(plan, std::move(*failure), seconds);
-    co_return none;
+    co_return give_up(plan, *failure, seconds);
   }
   Ran ran;
   ran.result = std::move(std::get<RunResult>(outcome));
   ran.seconds = seconds;
   if (ran.result.status == "timeout") ran.cut_by = plan.lowered_by;
-  co_await spending_.settle_run(plan, rounded_up(ran.result.duration_seconds));
+  spending_.settle_run(plan, rounded_up(ran.result.duration_seconds));
   co_return ran;
 }
 
-Task<RunStepOutcome> RunStep::give_up(RunPlan plan, SandboxFailure failure, double seconds) {
+NotRun RunStep::give_up(RunPlan plan, const SandboxFailure& failure, double seconds) {
   using Kind = SandboxFailure::Kind;
   const bool may_have_run = failure.kind == Kind::kLost || failure.kind == Kind::kCancelled;
   if (may_have_run) {
-    co_await spending_.settle_run(plan, rounded_up(seconds));
+    spending_.settle_run(plan, rounded_up(seconds));
   } else {
-    co_await spending_.release(std::string(to_string(failure.kind)));
+    spending_.release(std::string(to_string(failure.kind)));
   }
   NotRun none{
       .event = {.kind = Event::Kind::kSandboxFailed}, .detail = failure.detail, .seconds = seconds};
@@ -66,7 +65,7 @@ Task<RunStepOutcome> RunStep::give_up(RunPlan plan, SandboxFailure failure, doub
   } else if (spending_.out_of_time()) {
     none.event = {.kind = Event::Kind::kCeilingReached, .ceiling = Ceiling::kWallSeconds};
   }
-  co_return none;
+  return none;
 }
 
 }  // namespace agentd::loop

@@ -41,9 +41,8 @@ class RunStep {
   [[nodiscard]] sbx::async::Task<RunStepOutcome> run(std::string language, std::string code);
 
  private:
-  [[nodiscard]] sbx::async::Task<RunStepOutcome> give_up(RunPlan plan,
-                                                         sandbox::SandboxFailure failure,
-                                                         double seconds);
+  [[nodiscard]] NotRun give_up(RunPlan plan, const sandbox::SandboxFailure& failure,
+                               double seconds);
 
   const Services& services_;
   const Submission& submission_;

@@ -92,38 +92,53 @@ std::string Spending::account(std::string_view unit) const {
   return fmt::format("request/{}/{}", record_.id, unit);
 }
 
-Task<std::optional<Event>> Spending::reserve(ledger::Reservation reservation) {
-  reservation_ = fmt::format("request/{}/{}", record_.id, ++reservations_);
-  reservation.id = reservation_;
-  const auto grant = co_await ledger_.reserve(std::move(reservation));
-  std::optional<Event> refusal;
+std::string Spending::new_id() {
+  return fmt::format("request/{}/{}", record_.id, ++reservations_);
+}
+
+ledger::Reservation Spending::run_reservation(RunPlan plan) {
+  ledger::Reservation reservation{.id = new_id(), .lines = {}};
+  reservation.lines = {{account(kSandbox), plan.wall.count(), record_.budget.sandbox.count()}};
+  return reservation;
+}
+
+std::optional<Event> Spending::refusal_of(const sbx::Result<ledger::Grant>& grant) const {
   if (!grant) {
     sbx::log::error("a reservation failed",
                     {{"request", record_.id}, {"error", to_string(grant.error())}});
-    refusal = Event{.kind = Event::Kind::kLedgerFailed};
-  } else if (!grant->granted) {
-    refusal = Event{.kind = Event::Kind::kCeilingReached, .ceiling = ceiling_of(grant->account)};
+    return Event{.kind = Event::Kind::kLedgerFailed};
   }
-  co_return refusal;
+  if (grant->granted) return std::nullopt;
+  return Event{.kind = Event::Kind::kCeilingReached, .ceiling = ceiling_of(grant->account)};
 }
 
-Task<std::optional<Event>> Spending::reserve_call(CallPlan plan) {
-  ledger::Reservation reservation;
+Task<std::optional<Event>> Spending::reserve_call(CallPlan plan, std::optional<RunPlan> run) {
+  ledger::Reservation reservation{.id = new_id(), .lines = {}};
   reservation.lines = {{account(kTokens), plan.tokens, record_.budget.tokens},
                        {account(kCost), plan.cost.value, record_.budget.cost.value}};
   reservation.durable = !provider_.replayed && plan.cost.value > 0;
-  auto refusal = co_await reserve(std::move(reservation));
-  co_return refusal;
+  reservation_ = reservation.id;
+  std::optional<ledger::Reservation> with_it;
+  if (run && !ahead_) with_it = run_reservation(*run);
+  const std::string its_id = with_it ? with_it->id : std::string();
+  const auto grant = co_await ledger_.reserve(std::move(reservation), std::move(with_it));
+  if (grant && grant->ahead) ahead_ = Ahead{its_id, run->wall};
+  co_return refusal_of(grant);
 }
 
 Task<std::optional<Event>> Spending::reserve_run(RunPlan plan) {
-  ledger::Reservation reservation;
-  reservation.lines = {{account(kSandbox), plan.wall.count(), record_.budget.sandbox.count()}};
-  auto refusal = co_await reserve(std::move(reservation));
-  co_return refusal;
+  if (ahead_ && ahead_->wall >= plan.wall) {
+    reservation_ = std::exchange(ahead_, std::nullopt)->reservation;
+    co_return std::nullopt;
+  }
+  release_ahead();
+  ledger::Reservation reservation = run_reservation(plan);
+  reservation_ = reservation.id;
+  const auto grant = co_await ledger_.reserve(std::move(reservation), std::nullopt);
+  co_return refusal_of(grant);
 }
 
-Task<Charge> Spending::settle_call(CallPlan plan, std::optional<providers::Usage> usage) {
+Charge Spending::settle_call(CallPlan plan, std::optional<providers::Usage> usage) {
   Charge charge{.input_tokens = plan.prompt_tokens,
                 .output_tokens = plan.max_tokens,
                 .cost = plan.cost,
@@ -141,36 +156,29 @@ Task<Charge> Spending::settle_call(CallPlan plan, std::optional<providers::Usage
   std::vector<ledger::Actual> actual;
   actual.push_back({account(kTokens), charge.input_tokens + charge.output_tokens});
   actual.push_back({account(kCost), charge.cost.value});
-  const auto settled = co_await ledger_.settle(reservation_, std::move(actual));
-  if (!settled) {
-    // The reservation stands, which is more: nothing is spent without a record.
-    sbx::log::error("a charge could not be settled",
-                    {{"request", record_.id}, {"error", to_string(settled.error())}});
-  }
+  ledger_.settle(reservation_, std::move(actual));
   record_.spent.tokens += charge.input_tokens + charge.output_tokens;
   record_.spent.cost += charge.cost;
   record_.spent.estimated = record_.spent.estimated || charge.estimated;
-  co_return charge;
+  return charge;
 }
 
-Task<void> Spending::settle_run(RunPlan plan, milliseconds used) {
+void Spending::settle_run(RunPlan plan, milliseconds used) {
   // The runtime's own time limit may be passed by a little while it kills.
   const milliseconds billed = std::clamp(used, milliseconds(0), plan.wall);
   std::vector<ledger::Actual> actual;
   actual.push_back({account(kSandbox), billed.count()});
-  const auto settled = co_await ledger_.settle(reservation_, std::move(actual));
-  if (!settled) {
-    sbx::log::error("sandbox time could not be settled",
-                    {{"request", record_.id}, {"error", to_string(settled.error())}});
-  }
+  ledger_.settle(reservation_, std::move(actual));
   record_.spent.sandbox += billed;
 }
 
-Task<void> Spending::release(std::string reason) {
-  const auto released = co_await ledger_.release(reservation_, std::move(reason));
-  if (released) co_return;
-  sbx::log::error("a reservation could not be released",
-                  {{"request", record_.id}, {"error", to_string(released.error())}});
+void Spending::release(std::string reason) {
+  ledger_.release(reservation_, std::move(reason));
+}
+
+void Spending::release_ahead() {
+  if (ahead_)
+    ledger_.release(std::exchange(ahead_, std::nullopt)->reservation, "no run came of it");
 }
 
 }  // namespace agentd::loop

@@ -53,20 +53,27 @@ class Spending {
                                                           int max_tokens) const;
   [[nodiscard]] std::variant<RunPlan, Ceiling> plan_run(std::chrono::milliseconds wall) const;
 
-  // nullopt: reserved. Otherwise what stands in the way: kCeilingReached or kLedgerFailed.
-  [[nodiscard]] sbx::async::Task<std::optional<Event>> reserve_call(CallPlan plan);
+  // nullopt: reserved. Otherwise what stands in the way: kCeilingReached or kLedgerFailed. With
+  // `run`, the run that the reply is likely to bring is reserved with the call, which spares a wait
+  // for the ledger: reserve_run() takes that one if it is enough.
+  [[nodiscard]] sbx::async::Task<std::optional<Event>> reserve_call(CallPlan plan,
+                                                                    std::optional<RunPlan> run);
   [[nodiscard]] sbx::async::Task<std::optional<Event>> reserve_run(RunPlan plan);
 
-  // Settles what was reserved last. `usage` as the provider told it, if it did.
-  [[nodiscard]] sbx::async::Task<record::Charge> settle_call(CallPlan plan,
-                                                             std::optional<providers::Usage> usage);
-  [[nodiscard]] sbx::async::Task<void> settle_run(RunPlan plan, std::chrono::milliseconds used);
+  // Settles what was reserved last; the ledger is not waited for. `usage` as the provider told it,
+  // if it did.
+  [[nodiscard]] record::Charge settle_call(CallPlan plan, std::optional<providers::Usage> usage);
+  void settle_run(RunPlan plan, std::chrono::milliseconds used);
   // Nothing was spent of it.
-  [[nodiscard]] sbx::async::Task<void> release(std::string reason);
+  void release(std::string reason);
+  // At the end: what was reserved with a call for a run that did not come.
+  void release_ahead();
 
  private:
   [[nodiscard]] std::string account(std::string_view unit) const;
-  [[nodiscard]] sbx::async::Task<std::optional<Event>> reserve(ledger::Reservation reservation);
+  [[nodiscard]] std::string new_id();
+  [[nodiscard]] ledger::Reservation run_reservation(RunPlan plan);
+  [[nodiscard]] std::optional<Event> refusal_of(const sbx::Result<ledger::Grant>& grant) const;
 
   const Services& services_;
   ledger::Ledger& ledger_;
@@ -74,6 +81,11 @@ class Spending {
   record::Record& record_;
   sbx::async::Deadline deadline_;
   std::string reservation_;  // the last one
+  struct Ahead {
+    std::string reservation;
+    std::chrono::milliseconds wall{0};
+  };
+  std::optional<Ahead> ahead_;
   int reservations_ = 0;
 };
 

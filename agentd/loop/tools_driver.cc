@@ -103,7 +103,8 @@ Task<std::optional<Ending>> ToolsDriver::iterate() {
   key.label = record_.label;
   key.call = record_.state.attempt + 1;
   key.prompt = services_.composer.versions().tools;
-  ModelOutcome outcome = co_await model_.ask(conversation_, tools_, std::move(key));
+  ModelOutcome outcome =
+      co_await model_.ask(conversation_, tools_, std::move(key), ModelStep::Brings::kAnything);
   if (auto* none = std::get_if<NoReply>(&outcome)) {
     detail_ = none->detail;
     add_billed(record_, *none);

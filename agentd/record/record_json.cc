@@ -226,13 +226,17 @@ Json summary_json(const Record& record) {
       {"wall_seconds", rounded(record.wall_seconds)}};
 }
 
+Json detail_json(const Record& record) {
+  return {{"prompts", prompts_json(record)},
+          {"budget", budget_json(record)},
+          {"attempts", attempts_json(record)},
+          {"result", result_json(record.result)},
+          {"artifacts", artifacts_json(record.artifacts)}};
+}
+
 Json record_json(const Record& record) {
   Json json = summary_json(record);
-  json["prompts"] = prompts_json(record);
-  json["budget"] = budget_json(record);
-  json["attempts"] = attempts_json(record);
-  json["result"] = result_json(record.result);
-  json["artifacts"] = artifacts_json(record.artifacts);
+  json.update(detail_json(record));
   return json;
 }
 

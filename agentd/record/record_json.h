@@ -8,8 +8,10 @@
 namespace agentd::record {
 
 [[nodiscard]] nlohmann::ordered_json record_json(const Record& record);
-// For history: without attempts and result.
+// Its two parts. For history: without attempts and result;
 [[nodiscard]] nlohmann::ordered_json summary_json(const Record& record);
+// and what follows then.
+[[nodiscard]] nlohmann::ordered_json detail_json(const Record& record);
 // The data of an event: {state, attempt, text}.
 [[nodiscard]] nlohmann::ordered_json event_json(const Record& record);
 

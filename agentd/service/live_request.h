@@ -39,6 +39,7 @@ struct LiveRequest {
   std::optional<std::chrono::steady_clock::time_point> started{};  // none while it waits
 
   sbx::async::Cancellation stop;
+  bool refused = false;  // it could not be put on record: nothing is told of it
   std::vector<LiveEvent> events;
   bool sealed = false;        // ended and stored, artifacts included; the last event is "end"
   sbx::async::Event changed;  // events, sealed

@@ -19,11 +19,37 @@ bool may_see(const history::Owner& owner, const Caller& caller) {
   return caller.all || owner == caller.uid;
 }
 
+std::uint64_t artifact_bytes(const record::Record& record) {
+  std::uint64_t bytes = 0;
+  for (const record::Artifact& artifact : record.artifacts) bytes += artifact.size;
+  return bytes;
+}
+
 }  // namespace
+
+history::Entry RequestService::entry_of(const LiveRequest& live,
+                                        const std::vector<LiveEvent>& events) const {
+  const redact::Redactor& redactor = parts_.redactor;
+  std::vector<Clean> list;
+  for (const LiveEvent& event : events) {
+    const Clean head = redactor.clean_json({{"id", event.id}, {"event", event.kind}});
+    list.push_back(Clean::merged(head, Clean::object_of("data", event.data)));
+  }
+  Clean summary = redactor.clean_json(summary_json(live.record));
+  Clean record = Clean::merged(summary, redactor.clean_json(detail_json(live.record)));
+  return {.id = live.record.id,
+          .created_ms = live.record.created_ms,
+          .owner = live.owner,
+          .ended = has_ended(live.record),
+          .summary = std::move(summary),
+          .record = std::move(record),
+          .events = Clean::list_of(list),
+          .artifact_bytes = artifact_bytes(live.record)};
+}
 
 Task<std::optional<history::Stored>> RequestService::stored(std::string id, Caller caller) {
   auto job = [&history = parts_.history, id = std::move(id)] { return history.find(id); };
-  auto found = co_await parts_.store_pool.run(job);
+  auto found = co_await parts_.store.run(job);
   std::optional<history::Stored> result;
   if (found && *found && may_see((*found)->owner, caller)) result = std::move(**found);
   co_return result;
@@ -62,7 +88,7 @@ Task<Result<Clean>> RequestService::list(std::string before, int limit, Caller c
   auto job = [&history = parts_.history, before = std::move(before), limit, caller] {
     return history.list(caller.uid, caller.all, before, limit);
   };
-  auto page = co_await parts_.store_pool.run(job);
+  auto page = co_await parts_.store.run(job);
   if (!page) co_return std::move(page).error();
   Json requests = Json::array();
   for (const std::string& summary : page->summaries) {

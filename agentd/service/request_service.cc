@@ -42,21 +42,6 @@ std::string new_id() {
   return "rq_" + redact::random_hex(16);
 }
 
-Json events_json(const std::vector<LiveEvent>& events) {
-  Json list = Json::array();
-  for (const LiveEvent& event : events) {
-    list.push_back(
-        {{"id", event.id}, {"event", event.kind}, {"data", Json::parse(event.data.text())}});
-  }
-  return list;
-}
-
-std::uint64_t artifact_bytes(const record::Record& record) {
-  std::uint64_t bytes = 0;
-  for (const record::Artifact& artifact : record.artifacts) bytes += artifact.size;
-  return bytes;
-}
-
 }  // namespace
 
 RequestService::RequestService(Parts parts)
@@ -145,6 +130,22 @@ Task<RequestService::SubmitOutcome> RequestService::submit(Submitted submitted, 
     parts_.metrics.count_refused(refused->code);
     co_return *std::move(refused);
   }
+  const Live live = admit(std::move(submitted), caller);
+  Entry entry = entry_of(*live, live->events);
+  start_next();
+  if (!live->started) add_state_event(*live);
+  const auto saved = co_await save(std::move(entry));
+  if (saved) co_return live->record.id;
+  sbx::log::error("a request could not be stored", {{"error", to_string(saved.error())}});
+  turn_away(live);
+  co_return Problem{.status = 500,
+                    .code = "not_stored",
+                    .detail = "The request could not be put on record: " + saved.error().detail,
+                    .fix = saved.error().fix};
+}
+
+// In the queue before anything is waited for, so that the bounds hold.
+RequestService::Live RequestService::admit(Submitted submitted, const Caller& caller) {
   auto live = std::make_shared<LiveRequest>(parts_.loop);
   live->record = std::move(submitted.record);
   live->record.id = new_id();
@@ -154,51 +155,54 @@ Task<RequestService::SubmitOutcome> RequestService::submit(Submitted submitted, 
   live->held_bytes = submitted.held_bytes;
   held_bytes_ += live->held_bytes;
   live_.emplace(live->record.id, live);
-  // In the queue before anything is waited for, so that the bounds hold.
   queue_.push_back(live);
-  const auto saved = co_await save(entry_of(*live, live->events));
-  if (!saved) {
-    sbx::log::error("a request could not be stored", {{"error", to_string(saved.error())}});
-    std::erase(queue_, live);
-    held_bytes_ -= live->held_bytes;
-    live_.erase(live->record.id);
-    co_return Problem{.status = 500,
-                      .code = "not_stored",
-                      .detail = "The request could not be put on record: " + saved.error().detail,
-                      .fix = saved.error().fix};
-  }
-  add_state_event(*live);
-  start_next();
-  co_return live->record.id;
+  return live;
+}
+
+// SECURITY: what is not on record spends nothing. Its driver waits for its first reservation, which
+// the store comes to after the record, and looks at `stop` before it asks the model.
+void RequestService::turn_away(const Live& live) {
+  live->refused = true;
+  live->stop.cancel();
+  live_.erase(live->record.id);
+  if (std::erase(queue_, live) > 0) held_bytes_ -= std::exchange(live->held_bytes, 0);
 }
 
 void RequestService::start_next() {
-  while (running_ < parts_.limits.running) {
-    // Those that are still being stored are not started.
-    const auto ready = std::find_if(queue_.begin(), queue_.end(),
-                                    [](const Live& each) { return !each->events.empty(); });
-    if (ready == queue_.end()) return;
-    Live live = *ready;
-    queue_.erase(ready);
-    ++running_;
-    tasks_.spawn(work(std::move(live)));
+  while (running_ < parts_.limits.running && !queue_.empty()) {
+    const Live live = queue_.front();
+    queue_.pop_front();
+    start(live);
   }
 }
 
-Task<void> RequestService::work(Live live) {
-  live->record.queued = false;
+void RequestService::start(const Live& live) {
+  ++running_;
   live->started = steady_clock::now();
-  co_await drive(*live);
-  co_await seal(live);
+  tasks_.spawn(work(live));
+}
+
+Task<void> RequestService::work(Live live) {
+  AttemptLog attempts;
+  live->record.queued = false;
+  co_await drive(*live, attempts);
+  if (!live->refused) {
+    const bool crowded = co_await seal(live);
+    (void)co_await parts_.loop.next_turn();  // who follows it hears of it before the log does
+    attempts.look(live->record);
+    report(live->record);
+    if (crowded) co_await prune();
+  }
+  held_bytes_ -= std::exchange(live->held_bytes, 0);
   --running_;
   start_next();
   ended_.notify_all();
 }
 
-Task<void> RequestService::drive(LiveRequest& live) {
-  AttemptLog attempts;
+Task<void> RequestService::drive(LiveRequest& live, AttemptLog& attempts) {
   auto on_change = [this, &live, &attempts](const record::Record& record) {
-    if (!has_ended(record)) add_state_event(live);
+    if (has_ended(record)) return;
+    add_state_event(live);
     attempts.look(record);
   };
   if (live.record.mode == record::Mode::kTools) {
@@ -218,8 +222,8 @@ void RequestService::take_times(LiveRequest& live) const {
   if (live.started) live.record.work_seconds = Seconds(now - *live.started).count();
 }
 
-// Puts the end on record, and tells it.
-Task<void> RequestService::seal(Live live) {
+// Puts the end on record, and tells it. True: the history is longer now than it should be.
+Task<bool> RequestService::seal(Live live) {
   record::Record& record = live->record;
   live->submission = {};
   held_bytes_ -= std::exchange(live->held_bytes, 0);
@@ -238,6 +242,12 @@ Task<void> RequestService::seal(Live live) {
   } else {
     live_.erase(record.id);
   }
+  live->sealed = true;
+  live->changed.notify_all();
+  co_return saved && *saved;
+}
+
+void RequestService::report(const record::Record& record) {
   parts_.metrics.count_ended(record);
   sbx::log::info("request ended", {{"request", record.id},
                                    {"state", state_name(record)},
@@ -246,9 +256,6 @@ Task<void> RequestService::seal(Live live) {
                                    {"tokens", record.spent.tokens},
                                    {"micro_dollars", record.spent.cost.value},
                                    {"seconds", record.wall_seconds}});
-  live->sealed = true;
-  live->changed.notify_all();
-  co_await prune();
 }
 
 void RequestService::add_state_event(LiveRequest& live) {
@@ -263,21 +270,14 @@ LiveEvent RequestService::event_of(const LiveRequest& live, std::string_view kin
           parts_.redactor.clean_json(event_json(live.record))};
 }
 
-Entry RequestService::entry_of(const LiveRequest& live,
-                               const std::vector<LiveEvent>& events) const {
-  return {.id = live.record.id,
-          .created_ms = live.record.created_ms,
-          .owner = live.owner,
-          .ended = has_ended(live.record),
-          .summary = parts_.redactor.clean_json(summary_json(live.record)),
-          .record = parts_.redactor.clean_json(record_json(live.record)),
-          .events = parts_.redactor.clean_json(events_json(events)),
-          .artifact_bytes = artifact_bytes(live.record)};
-}
-
-Task<Result<void>> RequestService::save(Entry entry) {
-  auto job = [&history = parts_.history, entry = std::move(entry)] { return history.save(entry); };
-  auto saved = co_await parts_.store_pool.run(job);
+// Whether the history is longer now than it should be.
+Task<Result<bool>> RequestService::save(Entry entry) {
+  auto job = [&history = parts_.history, limits = parts_.limits,
+              entry = std::move(entry)]() -> Result<bool> {
+    SBX_TRY(history.save(entry));
+    return history.is_over(limits.history, limits.artifact_bytes);
+  };
+  auto saved = co_await parts_.store.write(job);
   co_return saved;
 }
 
@@ -309,7 +309,7 @@ Task<void> RequestService::store_artifacts(LiveRequest& live) {
   auto job = [&files = parts_.artifacts, id = live.record.id, contents = std::move(contents)] {
     return files.write(id, contents);
   };
-  const auto written = co_await parts_.store_pool.run(job);
+  const auto written = co_await parts_.store.run(job);
   if (written) co_return;
   live.record.artifacts.clear();
   // A result without its files is none.
@@ -334,7 +334,7 @@ Task<void> RequestService::prune() {
     }
     return gone.size();
   };
-  const auto pruned = co_await parts_.store_pool.run(job);
+  const auto pruned = co_await parts_.store.run(job);
   if (!pruned) {
     sbx::log::warning("old requests could not be removed", {{"error", to_string(pruned.error())}});
   }
@@ -349,10 +349,7 @@ Task<RequestService::Cancelled> RequestService::cancel(std::string id, Caller ca
   if (has_ended(found->record)) co_return Cancelled::kEndedBefore;
   // One that waits is started to find that it is stopped, in its turn or now.
   found->stop.cancel();
-  if (std::erase(queue_, found) > 0) {
-    ++running_;
-    tasks_.spawn(work(found));
-  }
+  if (std::erase(queue_, found) > 0) start(found);
   co_return Cancelled::kNow;
 }
 

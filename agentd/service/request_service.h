@@ -1,7 +1,11 @@
 // RequestService: takes requests, works on a bounded number of them at once, remembers them.
 //
-// On the loop; SQLite and files are for the store's pool, for which everybody waits, and the
-// redaction of artifacts, which can take long, for the other. Whatever it gives out is clean.
+// On the loop; SQLite and files are for the store's queue, for which everybody waits, and the
+// redaction of artifacts, which can take long, for the pool. Whatever it gives out is clean.
+//
+// A request with a place is worked on while it is put on record, which costs nobody anything: the
+// store does first what it was given first, so that it is on record before anything is reserved for
+// it, and nothing is spent before that.
 #pragma once
 
 #include <chrono>
@@ -23,6 +27,7 @@
 #include "agentd/redact/redactor.h"
 #include "agentd/service/live_request.h"
 #include "agentd/service/metrics.h"
+#include "agentd/store/queue.h"
 #include "http/async/loop.h"
 #include "http/async/task.h"
 #include "http/async/task_group.h"
@@ -31,6 +36,8 @@
 #include "runtime/base/unique_fd.h"
 
 namespace agentd::service {
+
+class AttemptLog;
 
 // Who asks. For others than the owner a request does not exist, but for root and whom agentd runs
 // as.
@@ -59,11 +66,11 @@ class RequestService {
  public:
   struct Parts {
     sbx::async::Loop& loop;
-    sbx::async::WorkPool& pool;        // for redaction of artifacts
-    sbx::async::WorkPool& store_pool;  // of one thread
+    sbx::async::WorkPool& pool;  // for redaction of artifacts
+    store::Queue& store;
     const loop::Services& loop_services;
-    ledger::Book& book;  // on the store's pool only
-    history::History& history;
+    ledger::Book& book;         // in the store's jobs only
+    history::History& history;  // the same
     const history::ArtifactFiles& artifacts;
     const redact::Redactor& redactor;
     Metrics& metrics;
@@ -124,10 +131,14 @@ class RequestService {
   using Live = std::shared_ptr<LiveRequest>;
 
   [[nodiscard]] std::optional<sbx::http::Problem> refusal(const Submitted& submitted);
+  [[nodiscard]] Live admit(Submitted submitted, const Caller& caller);
+  void turn_away(const Live& live);
   void start_next();
+  void start(const Live& live);
   [[nodiscard]] sbx::async::Task<void> work(Live live);
-  [[nodiscard]] sbx::async::Task<void> drive(LiveRequest& live);
-  [[nodiscard]] sbx::async::Task<void> seal(Live live);
+  [[nodiscard]] sbx::async::Task<void> drive(LiveRequest& live, AttemptLog& attempts);
+  [[nodiscard]] sbx::async::Task<bool> seal(Live live);
+  void report(const record::Record& record);
   void take_times(LiveRequest& live) const;
   [[nodiscard]] std::optional<redact::Clean> clean_again(const std::string& stored,
                                                          bool is_list) const;
@@ -135,7 +146,7 @@ class RequestService {
   [[nodiscard]] LiveEvent event_of(const LiveRequest& live, std::string_view kind) const;
   [[nodiscard]] history::Entry entry_of(const LiveRequest& live,
                                         const std::vector<LiveEvent>& events) const;
-  [[nodiscard]] sbx::async::Task<sbx::Result<void>> save(history::Entry entry);
+  [[nodiscard]] sbx::async::Task<sbx::Result<bool>> save(history::Entry entry);
   [[nodiscard]] sbx::async::Task<void> save_what_failed();
   [[nodiscard]] sbx::async::Task<void> store_artifacts(LiveRequest& live);
   [[nodiscard]] sbx::async::Task<void> prune();

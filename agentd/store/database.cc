@@ -97,6 +97,7 @@ struct Database::State {
   sqlite3* database = nullptr;
   std::map<const char*, sqlite3_stmt*> statements;
   Durability durability = Durability::kProcess;
+  std::uint64_t rollbacks = 0;
 
   State() = default;
   State(const State&) = delete;
@@ -175,7 +176,16 @@ sbx::Result<void> Database::commit() {
   return commit.run();
 }
 
+bool Database::in_transaction() const {
+  return ::sqlite3_get_autocommit(state_->database) == 0;
+}
+
+std::uint64_t Database::rollbacks() const {
+  return state_->rollbacks;
+}
+
 void Database::rollback() {
+  ++state_->rollbacks;
   // Nothing to do when SQLite has rolled back by itself, as after a full disk.
   (void)::sqlite3_exec(state_->database, "ROLLBACK", nullptr, nullptr, nullptr);
 }

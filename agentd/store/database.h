@@ -1,6 +1,6 @@
 // Database: one connection to agentd's SQLite file, with errors as values.
 //
-// Used by ledger/ and history/ on the daemon's store thread (or wherever blocking is allowed);
+// Used by ledger/ and history/ on the thread of a Queue (or wherever blocking is allowed);
 // never from two threads at once. They share one connection: what SQLite holds of the file in
 // memory is void as soon as another connection has written, and reading it again cost more than the
 // writing. SQLite is in database.cc and nowhere else. WAL mode: readers of other processes never
@@ -81,6 +81,10 @@ class Database {
   [[nodiscard]] sbx::Result<void> begin(Durability durability);
   [[nodiscard]] sbx::Result<void> commit();
   void rollback();
+  // How often something was rolled back: what was remembered of it in memory is void then.
+  [[nodiscard]] std::uint64_t rollbacks() const;
+  // Between begin() and the end of that transaction.
+  [[nodiscard]] bool in_transaction() const;
 
  private:
   struct State;
@@ -90,9 +94,11 @@ class Database {
 };
 
 // Runs `body` (Result<T>()) in a transaction: committed when it gives a value, else rolled back.
+// Where one has begun already, as a part of that one, whose end is not decided here.
 template <typename Body>
 [[nodiscard]] auto in_transaction(Database& database, Durability durability, Body body)
     -> decltype(body()) {
+  if (database.in_transaction()) return body();
   SBX_TRY(database.begin(durability));
   auto result = body();
   if (!result) {

@@ -118,15 +118,15 @@ class Agentctl(OneStand):
         self.assertEqual((done.returncode, done.stdout), (0, b"It is 42.\n"))
         lines = done.stderr.decode().splitlines()
         self.assertEqual(lines[0], f"provider: openai (m-1 at {self.model.url})")
-        self.assertEqual(lines[1:9], [
-            "Waiting for a free place…", "Attempt 1: generating…", "Attempt 1: executing…",
+        self.assertEqual(lines[1:8], [
+            "Attempt 1: generating…", "Attempt 1: executing…",
             "Attempt 1: checking…", "Attempt 2: repairing…", "Attempt 2: executing…", "Attempt 2: checking…",
             "Succeeded after 2 attempts."])
-        self.assertRegex(lines[9], r"^  1 runtime +\d+\.\d s +1100 tokens  \$0\.000\d\d  NameError: x$")
-        self.assertRegex(lines[10], r"^  2 ok +\d+\.\d s +1100 tokens  \$0\.000\d\d$")
-        self.assertRegex(lines[11],
+        self.assertRegex(lines[8], r"^  1 runtime +\d+\.\d s +1100 tokens  \$0\.000\d\d  NameError: x$")
+        self.assertRegex(lines[9], r"^  2 ok +\d+\.\d s +1100 tokens  \$0\.000\d\d$")
+        self.assertRegex(lines[10],
                          r"^2 attempts · \d+\.\d s · \$0\.000\d\d \(list price\) · provider: openai m-1$")
-        self.assertEqual(len(lines), 12)
+        self.assertEqual(len(lines), 11)
 
     def test_wrong_use_exits_2_says_why_and_prints_no_result(self):
         for words in (["asks", "q"], ["ask"], ["ask", "a", "b"], ["show"], ["cancel"], ["--json"],

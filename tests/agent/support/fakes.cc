@@ -5,13 +5,17 @@
 namespace agentd::test {
 namespace {
 
-ledger::Book open_book(const std::string& directory) {
+store::Database open_database(const std::string& directory) {
   auto database = store::Database::open({.path = directory + "/agentd.db"});
   if (!database) std::abort();
+  return *std::move(database);
+}
+
+ledger::Book open_book(store::Database database) {
   auto book =
-      ledger::Book::open(*std::move(database), {.owner = "test",
-                                                .is_alive = [](const std::string&) { return true; },
-                                                .now = [] { return 0; }});
+      ledger::Book::open(std::move(database), {.owner = "test",
+                                               .is_alive = [](const std::string&) { return true; },
+                                               .now = [] { return 0; }});
   if (!book) std::abort();
   return *std::move(book);
 }
@@ -60,6 +64,14 @@ sandbox::RunResult failed_run(const std::string& err, double seconds) {
 }
 
 TestLedger::TestLedger(sbx::async::Loop& loop)
-    : book(open_book(directory.path())), pool(loop, 1), ledger(book, pool) {}
+    : database(open_database(directory.path())),
+      book(open_book(database)),
+      queue(loop, database),
+      ledger(book, queue) {}
+
+sbx::async::Task<void> TestLedger::written() {
+  auto nothing = [] { return true; };
+  (void)co_await queue.run(nothing);
+}
 
 }  // namespace agentd::test

@@ -9,7 +9,7 @@
 #include "agentd/ledger/sqlite_ledger.h"
 #include "agentd/providers/provider.h"
 #include "agentd/sandbox/sandbox.h"
-#include "http/async/work_pool.h"
+#include "agentd/store/queue.h"
 #include "tests/support/process.h"
 
 namespace agentd::test {
@@ -72,9 +72,13 @@ class TestLedger {
  public:
   explicit TestLedger(sbx::async::Loop& loop);
   sbx::test::TemporaryDirectory directory;
+  store::Database database;
   ledger::Book book;
-  sbx::async::WorkPool pool;
+  store::Queue queue;
   ledger::SqliteLedger ledger;
+
+  // Until what was settled and released so far is in the book.
+  [[nodiscard]] sbx::async::Task<void> written();
 };
 
 }  // namespace agentd::test

@@ -20,7 +20,10 @@ class BookTest : public ::testing::Test {
     return *std::move(database);
   }
   Book open(const std::string& owner = "me", std::int64_t max_pages = 0) {
-    auto book = Book::open(open_database(max_pages),
+    return open(open_database(max_pages), owner);
+  }
+  Book open(store::Database database, const std::string& owner = "me") {
+    auto book = Book::open(std::move(database),
                            {.owner = owner,
                             .is_alive = [this](const std::string& who) { return who != dead_; },
                             .now = [] { return 1000; }});
@@ -79,6 +82,26 @@ TEST_F(BookTest, SeveralAccountsAreReservedTogetherOrNotAtAll) {
   ASSERT_TRUE(book.settle("r", {{"b", 0}}));
   expect_balance(book, 5, 0, "a");  // not named: as reserved
   expect_balance(book, 0, 0, "b");
+}
+
+TEST_F(BookTest, WhatIsAskedForAheadIsGrantedWhereThereIsRoomAndRefusesNothing) {
+  Book book = open();
+  const Reservation ahead = of("next", 60, 100, "b");
+  auto grant = book.reserve(of("r1", 60), &ahead);
+  ASSERT_TRUE(grant);
+  EXPECT_TRUE(grant->granted && grant->ahead);
+  const Reservation too_much = of("another", 60, 100, "b");
+  grant = book.reserve(of("r2", 40), &too_much);
+  ASSERT_TRUE(grant);
+  EXPECT_TRUE(grant->granted);
+  EXPECT_FALSE(grant->ahead);
+  expect_balance(book, 0, 100, "a");
+  expect_balance(book, 0, 60, "b");
+  const Reservation small = of("small", 1, 100, "b");
+  grant = book.reserve(of("r3", 1), &small);
+  ASSERT_TRUE(grant);
+  EXPECT_FALSE(grant->granted || grant->ahead);
+  expect_balance(book, 0, 60, "b");
 }
 
 TEST_F(BookTest, EveryCallIsIdempotent) {
@@ -176,18 +199,17 @@ TEST_F(BookTest, AFullDiskRefusesWithTheReasonAndReservesNothing) {
 // What was spent would count as nothing once this process has ended.
 TEST_F(BookTest, ASettlementThatFailedIsMadeUpForLater) {
   busy_milliseconds_ = 10;
-  Book book = open();
+  store::Database database = open_database();
+  Book book = open(database);
   store::Database other = open_database();
   EXPECT_TRUE(granted(book, of("r", 60)).granted);
   sbx::async::Loop loop;
-  sbx::async::WorkPool pool(loop, 1);
-  SqliteLedger ledger(book, pool);
+  store::Queue queue(loop, database);
+  SqliteLedger ledger(book, queue);
   struct Body {
     static sbx::async::Task<void> run(Ledger& ledger, store::Database& other) {
       EXPECT_TRUE(other.begin(store::Durability::kProcess));  // nobody else can write
-      std::vector<Actual> actual = {{"a", 7}};
-      const auto failed = co_await ledger.settle("r", actual);
-      EXPECT_FALSE(failed);
+      ledger.settle("r", {{"a", 7}});
       auto released = co_await ledger.release_dead_owners();
       EXPECT_FALSE(released);
       other.rollback();

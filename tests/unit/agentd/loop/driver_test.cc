@@ -63,6 +63,7 @@ class DriverTest : public ::testing::Test {
     Driver driver(services, submission_, record_, stop_,
                   [this](const Record& record) { on_change(record); });
     sbx::async::test::run_on(loop_, driver.run());
+    sbx::async::test::run_on(loop_, ledger_.written());
     expect_nothing_reserved();
   }
 
@@ -118,6 +119,21 @@ TEST_F(DriverTest, AFirstAttemptThatPassesIsTheShortestWay) {
   EXPECT_EQ(record_.spent.sandbox, milliseconds(500));
   EXPECT_EQ(sandbox_.ran[0].code, "print(1)\n");
   EXPECT_EQ(provider_.asked[0].key.prompt, "codegen.v1.python");
+}
+
+TEST_F(DriverTest, TheRunIsReservedWithTheCallAndReleasedWhenNoneComes) {
+  const auto reserved = [this](const char* unit) {
+    return ledger_.book.balance("request/r1/" + std::string(unit))->reserved;
+  };
+  run(
+      [&](int) -> CompletionResult {
+        EXPECT_EQ(reserved("sandbox_ms"), 30'000);
+        return Completion{.text = "Sure!", .usage = providers::Usage{10, 10}};
+      },
+      passes);
+  EXPECT_EQ(provider_.asked.size(), 3U);
+  EXPECT_EQ(ledger_.book.balance("request/r1/sandbox_ms")->cap, 60'000) << "it was reserved";
+  EXPECT_EQ(reserved("sandbox_ms"), 0);
 }
 
 TEST_F(DriverTest, AFailureIsRepairedWithTheExactTracebackInData) {

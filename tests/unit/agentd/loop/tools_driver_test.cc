@@ -58,6 +58,7 @@ class ToolsDriverTest : public ::testing::Test {
     const Submission submission;
     ToolsDriver driver(services, submission, record_, stop_, [](const Record&) {});
     sbx::async::test::run_on(loop_, driver.run());
+    sbx::async::test::run_on(loop_, ledger_.written());
     for (const char* unit : {"tokens", "cost", "sandbox_ms"}) {
       EXPECT_EQ(ledger_.book.balance("request/r1/" + std::string(unit))->reserved, 0) << unit;
     }

@@ -30,6 +30,7 @@ class GatedProvider final : public providers::Provider {
   [[nodiscard]] const providers::ProviderInfo& info() const override { return info_; }
   [[nodiscard]] Task<CompletionResult> complete(
       CompletionRequest /*request*/, const sbx::async::Cancellation* cancellation) override {
+    ++asked;
     ++waiting;
     changed_.notify_all();
     while (!open_) {
@@ -48,6 +49,7 @@ class GatedProvider final : public providers::Provider {
   [[nodiscard]] Task<void> until_waiting(int number) {
     while (waiting < number) (void)co_await changed_.wait();
   }
+  int asked = 0;
   int waiting = 0;
 
  private:
@@ -64,11 +66,6 @@ class RequestServiceTest : public ::testing::Test {
     reset({});
   }
 
-  history::History open_history() {
-    auto database = store::Database::open({.path = ledger_.directory.path() + "/agentd.db"});
-    return *history::History::open(*std::move(database));
-  }
-
   void reset(ServiceLimits limits) {
     service_.reset();
     services_.emplace(loop::Services{.provider = provider_,
@@ -77,7 +74,7 @@ class RequestServiceTest : public ::testing::Test {
                                      .composer = *composer_});
     service_.emplace(RequestService::Parts{.loop = loop_,
                                            .pool = pool_,
-                                           .store_pool = ledger_.pool,
+                                           .store = ledger_.queue,
                                            .loop_services = *services_,
                                            .book = ledger_.book,
                                            .history = history_,
@@ -121,7 +118,7 @@ class RequestServiceTest : public ::testing::Test {
   std::optional<prompts::Composer> composer_;
   redact::Redactor redactor_{{redact::Secret("a-secret-of-agentd")}};
   Metrics metrics_;
-  history::History history_ = open_history();
+  history::History history_ = *history::History::open(ledger_.database);
   history::ArtifactFiles artifacts_ = *history::ArtifactFiles::open(ledger_.directory.path());
   std::optional<loop::Services> services_;
   std::optional<RequestService> service_;
@@ -145,7 +142,7 @@ TEST_F(RequestServiceTest, ARequestIsWorkedOnAndRemembered) {
       const Json list = Json::parse(events->text());
       EXPECT_EQ(list.back()["event"], "end");
       for (std::size_t i = 0; i < list.size(); ++i) EXPECT_EQ(list[i]["id"], i + 1);
-      EXPECT_EQ(list.size(), 5U);
+      EXPECT_EQ(list.size(), 4U);
     }
   };
   run(Body::run(*this));
@@ -176,6 +173,49 @@ TEST_F(RequestServiceTest, RunningAndWaitingHaveBounds) {
     }
   };
   run(Body::run(*this));
+}
+
+TEST_F(RequestServiceTest, OnlyWhoWaitsIsToldToWait) {
+  reset({.running = 1});
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      t.provider_.open();
+      const std::string first = co_await t.submit();
+      const std::string second = co_await t.submit();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      auto events = co_await t.service_->stored_events(first, kSeven);
+      EXPECT_EQ(Json::parse(events->text())[0]["data"]["state"], "generate");
+      events = co_await t.service_->stored_events(second, kSeven);
+      EXPECT_EQ(Json::parse(events->text())[0]["data"]["state"], "queued");
+    }
+  };
+  run(Body::run(*this));
+}
+
+// Its driver begins while it is being put on record.
+TEST_F(RequestServiceTest, WhatCannotBePutOnRecordAsksNoModelAndLeavesNothing) {
+  auto other = store::Database::open({.path = ledger_.directory.path() + "/agentd.db"});
+  ASSERT_TRUE(other);
+  struct Body {
+    static Task<void> run(RequestServiceTest& t, store::Database& other) {
+      t.provider_.open();
+      EXPECT_TRUE(other.execute("ALTER TABLE requests RENAME TO away"));
+      const std::string refused = co_await t.submit(kSeven, 100);
+      EXPECT_EQ(refused, "not_stored");
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      EXPECT_EQ(t.service_->running(), 0U);
+      EXPECT_EQ(t.provider_.asked, 0);
+      EXPECT_TRUE(other.execute("ALTER TABLE away RENAME TO requests"));
+      const auto list = co_await t.service_->list("", 10, kRoot);
+      EXPECT_EQ(Json::parse(list->text())["requests"].size(), 0U);
+      co_await t.ledger_.written();
+    }
+  };
+  run(Body::run(*this, *other));
+  auto reserved = ledger_.database.statement("SELECT count(*) FROM accounts WHERE reserved > 0");
+  ASSERT_TRUE(reserved && *reserved->step());
+  EXPECT_EQ(reserved->integer(0), 0);
+  EXPECT_EQ(metrics_.text({}).find("agentd_requests_total{"), std::string::npos);
 }
 
 TEST_F(RequestServiceTest, TheFilesThatWaitHaveABoundTogether) {
