@@ -66,7 +66,7 @@ const std::vector<Routes::Row>& Routes::rows() {
   static const std::vector<Row> kRows = {
       {Method::kPost, "/v1/requests", &Routes::submit, BodyMode::kWhole},
       {Method::kPost, "/v1/agent", &Routes::submit_task, BodyMode::kWhole},
-      {Method::kGet, "/v1/requests", &Routes::list},
+      {Method::kGet, "/v1/requests", &Routes::list, BodyMode::kNone, {"limit", "before"}},
       {Method::kGet, "/v1/requests/{id}", &Routes::get_record},
       {Method::kDelete, "/v1/requests/{id}", &Routes::cancel},
       {Method::kGet, "/v1/requests/{id}/events", &Routes::events},
@@ -87,13 +87,16 @@ std::vector<std::pair<Method, std::string_view>> Routes::all() {
 
 void Routes::add_to(sbx::http::Router& router) {
   for (const Row& row : rows()) {
+    std::vector<std::string> query = row.query;
+    query.emplace_back("token");  // TcpGuard's
     router.add({.method = row.method,
                 .path = std::string(row.path),
                 .handler = [this, action = row.action](
                                Request& request,
                                Responder& responder) { return answer(request, responder, action); },
                 .body = row.body,
-                .body_limit = std::nullopt});
+                .body_limit = std::nullopt,
+                .query = std::move(query)});
   }
 }
 

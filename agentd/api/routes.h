@@ -51,6 +51,7 @@ class Routes {
     std::string_view path;
     Action action;
     sbx::http::BodyMode body = sbx::http::BodyMode::kNone;
+    std::vector<std::string> query{};  // beside the token of TCP
   };
   [[nodiscard]] static const std::vector<Row>& rows();
 
