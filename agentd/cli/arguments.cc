@@ -102,6 +102,7 @@ The result goes to stdout; states, attempts and the footer to stderr. Ctrl-C can
   --image HOW    auto, kitty, iterm2, sixel, none
   --socket PATH  default AGENTD_SOCKET, /run/agentd/agentd.sock,
                  $XDG_RUNTIME_DIR/sbx/agentd.sock
+  --version      which release this is
 
 Exit codes: 0 success; 1 gave up, or cancelled; 2 wrong use; 3 agentd or the sandbox failed.
 )help";

@@ -80,7 +80,7 @@ TEST(AgentctlHelp, NamesEveryVerbOptionAndExitCode) {
   const std::string help = help_text();
   for (const char* word :
        {"ask", "show", "history", "cancel", "doctor", "--file", "--js", "--json", "--save",
-        "--image", "--limit", "--socket", "Exit codes: 0", "1 ", "2 ", "3 "}) {
+        "--image", "--limit", "--socket", "--version", "Exit codes: 0", "1 ", "2 ", "3 "}) {
     EXPECT_NE(help.find(word), std::string::npos) << word;
   }
 }
