@@ -60,8 +60,8 @@ Result<void> listen_on_unix(const Started& started, std::vector<Listener>& liste
   if (path.empty()) {
     return sbx::invalid("there is nowhere to put the socket", "give --socket PATH");
   }
-  // A service's group may be let in by the directory; a user's own socket is his.
-  SBX_ASSIGN(Listener listener, Listener::unix_socket({.path = path, .mode = 0660, .group = {}}));
+  // His own, whoever started it: that of a service, with a group, is systemd's.
+  SBX_ASSIGN(Listener listener, Listener::unix_socket({.path = path, .mode = 0600, .group = {}}));
   listeners.push_back(std::move(listener));
   return {};
 }
