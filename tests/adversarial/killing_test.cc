@@ -176,12 +176,12 @@ TEST_P(Killing, AForkBombEndsOnTime) {
 }
 
 // What is killed need not wait for the CPU time that its limit holds back: without that, this one
-// took seconds to die.
+// took 5 to 9 seconds to die.
 TEST_P(Killing, AThrottledForkBombEndsOnTime) {
-  const json result = attack({"-t", "1", "--cpus", "0.02"}, "fork_bomb");
+  const json result = attack({"-t", "3", "--cpus", "0.01"}, "fork_bomb");
   EXPECT_EQ(result["status"], "timeout") << result.dump();
   EXPECT_GT(result["usage"]["throttled_seconds"].get<double>(), 0.1) << "it was throttled";
-  EXPECT_LT(result["duration_seconds"].get<double>(), 3.0);
+  EXPECT_LT(result["duration_seconds"].get<double>(), 6.0);
 }
 
 TEST_P(Killing, ProgramsThatStopThemselvesOrWaitInTheKernelEndOnTime) {
