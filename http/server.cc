@@ -16,7 +16,6 @@ namespace {
 // When descriptors or memory are short, the backlog keeps the clients meanwhile.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kAcceptsInARow = 64;
-constexpr std::chrono::seconds kRetryAfter{1};
 
 Result<Peer> peer_of(int socket, bool is_unix) {
   if (!is_unix) return Peer{};
@@ -29,12 +28,9 @@ Result<Peer> peer_of(int socket, bool is_unix) {
 }
 
 Problem too_many_connections(PeerLedger::Verdict verdict) {
-  const bool all = verdict == PeerLedger::Verdict::kAllIsFull;
-  return {.status = all ? 503 : 429,
-          .code = problem_code::kTooManyConnections,
-          .detail = all ? "the server has as many connections as it may"
-                        : "you have as many connections as you may",
-          .retry_after = kRetryAfter};
+  return not_granted(verdict, problem_code::kTooManyConnections,
+                     "you have as many connections as you may",
+                     "the server has as many connections as it may");
 }
 
 Problem peer_refused() {

@@ -19,15 +19,11 @@ constexpr std::size_t kCopiedBytes = 4096;
 constexpr std::size_t kSmallBytes = 16U << 10;
 // What a writer who waits leaves in the queue: enough to keep the socket busy.
 constexpr std::size_t kMark = 64U << 10;
-constexpr std::chrono::seconds kRetryAfter{1};
 
 Problem too_many_unread(PeerLedger::Verdict verdict) {
-  const bool all = verdict == PeerLedger::Verdict::kAllIsFull;
-  return {.status = all ? 503 : 429,
-          .code = problem_code::kAnswersTooLarge,
-          .detail = all ? "the server holds as many unread answers as it may"
-                        : "you have left as many answers unread as you may",
-          .retry_after = kRetryAfter};
+  return not_granted(verdict, problem_code::kAnswersTooLarge,
+                     "you have left as many answers unread as you may",
+                     "the server holds as many unread answers as it may");
 }
 
 }  // namespace

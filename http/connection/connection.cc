@@ -14,7 +14,6 @@ using Clock = std::chrono::steady_clock;
 // How long a client may take to close after our last word. Closing at once could reset the
 // connection before he has read it.
 constexpr std::chrono::seconds kLingerTime{3};
-constexpr std::chrono::seconds kRetryAfter{1};
 
 Problem late_head() {
   return {.status = 408,
@@ -61,12 +60,9 @@ std::optional<Problem> wrong_parameter(const Route& route, const Query& query) {
 }
 
 Problem bodies_too_large(PeerLedger::Verdict verdict) {
-  const bool all = verdict == PeerLedger::Verdict::kAllIsFull;
-  return {.status = all ? 503 : 429,
-          .code = problem_code::kBodiesTooLarge,
-          .detail = all ? "the server holds as many request bodies as it may"
-                        : "your requests hold as much memory as they may",
-          .retry_after = kRetryAfter};
+  return not_granted(verdict, problem_code::kBodiesTooLarge,
+                     "your requests hold as much memory as they may",
+                     "the server holds as many request bodies as it may");
 }
 
 Problem internal_error() {

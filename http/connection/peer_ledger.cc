@@ -2,6 +2,15 @@
 
 namespace sbx::http {
 
+Problem not_granted(PeerLedger::Verdict verdict, const char* code, const char* peer_is_full,
+                    const char* all_is_full) {
+  const bool all = verdict == PeerLedger::Verdict::kAllIsFull;
+  return {.status = all ? 503 : 429,
+          .code = code,
+          .detail = all ? all_is_full : peer_is_full,
+          .retry_after = std::chrono::seconds(1)};
+}
+
 PeerLedger::Verdict PeerLedger::connect(Key peer) {
   if (all_.connections >= limits_.connections) return Verdict::kAllIsFull;
   const auto known = peers_.find(peer);

@@ -11,6 +11,8 @@
 #include <map>
 #include <optional>
 
+#include "http/problem.h"
+
 namespace sbx::http {
 
 class PeerLedger {
@@ -55,5 +57,10 @@ class PeerLedger {
   Holding all_;
   std::map<Key, Holding> peers_;
 };
+
+// What the client is told when it was not granted: 429 when the peer has its share already, 503
+// when all have.
+[[nodiscard]] Problem not_granted(PeerLedger::Verdict verdict, const char* code,
+                                  const char* peer_is_full, const char* all_is_full);
 
 }  // namespace sbx::http
