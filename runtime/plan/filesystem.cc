@@ -4,7 +4,6 @@
 namespace sbx::plan {
 namespace {
 
-constexpr std::uint64_t kPage = 4096;
 constexpr std::uint64_t kCodeSlack = 16 * kPage;
 
 std::vector<TmpfsMount> tmpfs_mounts(const policy::Limits& limits, bool has_code, bool has_inputs,
@@ -119,8 +118,9 @@ void plan_filesystem(Plan& plan, bool has_code, bool has_inputs) {
   const policy::Limits& limits = plan.policy.limits;
   std::uint64_t code_size = 0;
   for (const FillEntry& entry : plan.fill) {
-    if (has_code && entry.tmpfs == kCodeMount)
-      code_size += (entry.content.size() + kPage - 1) / kPage * kPage;
+    if (has_code && entry.tmpfs == kCodeMount) {
+      code_size += pages_of(entry.content.size()) * kPage;
+    }
   }
   plan.tmpfs = tmpfs_mounts(limits, has_code, has_inputs, code_size, plan.workspace);
   plan.shm = {.target = "/dev/shm",

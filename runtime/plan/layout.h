@@ -1,6 +1,7 @@
 // The parts of a plan that describe the file system and the process. Stage: plan, internal.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -15,6 +16,12 @@ inline constexpr std::uint32_t kCodeMount = kWorkMount + 1;
 // kInvalid of what the caller asked for; `part` is that in a request's own words ("limits.nofile",
 // "files"), and the error's operation.
 [[nodiscard]] Error refused(const char* part, std::string detail, std::string fix = {});
+
+// Of a tmpfs: what a file of so many bytes takes.
+inline constexpr std::uint64_t kPage = 4096;
+[[nodiscard]] constexpr std::uint64_t pages_of(std::uint64_t bytes) {
+  return (bytes + kPage - 1) / kPage;
+}
 
 // True for what no name of a caller's needs, and what makes one look like another: a control
 // character (C0 or DEL).

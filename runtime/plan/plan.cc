@@ -12,14 +12,8 @@ namespace {
 
 // An interpreter needs some memory beyond its inputs; less than this cannot start anything.
 constexpr std::uint64_t kLeastRoom = 2 * policy::kMiB;
-constexpr std::uint64_t kPage = 4096;
 // What a file of a tmpfs costs the kernel beside its pages: an inode, a name.
 constexpr std::uint64_t kInodeCost = 1024;
-
-// As a tmpfs counts.
-std::uint64_t pages_of(std::uint64_t bytes) {
-  return (bytes + kPage - 1) / kPage;
-}
 
 Result<const policy::Language*> language_of(const Request& request) {
   const bool has_language = !request.language.empty();

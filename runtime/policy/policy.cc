@@ -1,24 +1,15 @@
 #include "runtime/policy/policy.h"
 
 #include <fmt/format.h>
-#include <linux/audit.h>
-
 #include "runtime/base/sys.h"
 #include "runtime/base/toml.h"
+#include "runtime/policy/native_arch.h"
 #include "runtime/policy/profile.h"
 #include "runtime/policy/seccomp_rules.h"
 #include "runtime/policy/shipped.h"
 
 namespace sbx::policy {
 namespace {
-
-#if defined(__x86_64__)
-constexpr std::uint32_t kNativeArch = AUDIT_ARCH_X86_64;
-#elif defined(__aarch64__)
-constexpr std::uint32_t kNativeArch = AUDIT_ARCH_AARCH64;
-#else
-#error "sbx supports x86-64 and aarch64"
-#endif
 
 Result<Policy> make_policy(const ShippedProfile& shipped) {
   Policy policy;

@@ -1,17 +1,11 @@
 #include <fmt/core.h>
-#include <linux/audit.h>
 
+#include "runtime/policy/native_arch.h"
 #include "runtime/policy/seccomp.h"
 #include "runtime/policy/shipped.h"
 
 namespace sbx::policy {
 namespace {
-
-#if defined(__x86_64__)
-constexpr std::uint32_t kNativeArch = AUDIT_ARCH_X86_64;
-#else
-constexpr std::uint32_t kNativeArch = AUDIT_ARCH_AARCH64;
-#endif
 
 std::string name_in(SyscallNames names, std::uint32_t nr) {
   if (nr < names.size() && names[nr] != nullptr) return names[nr];
