@@ -12,7 +12,7 @@
 namespace agentd::envelope {
 namespace {
 
-constexpr std::string_view kBlanks = " \t";
+constexpr std::string_view kSpaceOrTab = " \t";
 
 struct LanguageNames {
   Language language;
@@ -64,8 +64,8 @@ std::optional<Fence> fence_of(std::string_view line) {
   fence.length = end - indent;
   if (fence.length < 3) return std::nullopt;
   fence.info = line.substr(end);
-  fence.info.remove_prefix(std::min(fence.info.find_first_not_of(kBlanks), fence.info.size()));
-  fence.info = fence.info.substr(0, fence.info.find_last_not_of(kBlanks) + 1);
+  fence.info.remove_prefix(std::min(fence.info.find_first_not_of(kSpaceOrTab), fence.info.size()));
+  fence.info = fence.info.substr(0, fence.info.find_last_not_of(kSpaceOrTab) + 1);
   // "```x```" on one line is code within prose.
   if (fence.mark == '`' && fence.info.find('`') != std::string_view::npos) return std::nullopt;
   return fence;

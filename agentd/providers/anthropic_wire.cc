@@ -64,7 +64,7 @@ std::string system_text(const std::vector<Message>& messages) {
   return text;
 }
 
-Finish finish_of(std::string_view reason) {
+Finish anthropic_finish(std::string_view reason) {
   if (reason == "end_turn" || reason == "stop_sequence") return Finish::kStop;
   if (reason == "max_tokens" || reason == "model_context_window_exceeded") return Finish::kLength;
   if (reason == "tool_use") return Finish::kToolCalls;
@@ -163,7 +163,7 @@ class AnthropicAccumulator final : public Accumulator {
     const std::string reason = text_of(member(json, "stop_reason"));
     if (reason.empty()) return;
     completion_.finish_reason = reason;
-    completion_.finish = finish_of(reason);
+    completion_.finish = anthropic_finish(reason);
     complete_ = true;
   }
 

@@ -4,8 +4,11 @@
 #include <nlohmann/json.hpp>
 
 namespace agentd::providers {
+namespace {
 
 using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 const Json* member(const Json& json, const char* name) {
   if (!json.is_object()) return nullptr;

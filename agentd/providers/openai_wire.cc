@@ -24,7 +24,7 @@ Json message_json(const Message& message) {
   return json;
 }
 
-Finish finish_of(std::string_view reason) {
+Finish openai_finish(std::string_view reason) {
   if (reason == "stop") return Finish::kStop;
   if (reason == "length") return Finish::kLength;
   if (reason == "tool_calls" || reason == "function_call") return Finish::kToolCalls;
@@ -78,7 +78,7 @@ class OpenAiAccumulator final : public Accumulator {
     if (const Json* message = member(choice, part)) take_message(*message);
     if (const std::string reason = text_of(member(choice, "finish_reason")); !reason.empty()) {
       completion_.finish_reason = reason;
-      completion_.finish = finish_of(reason);
+      completion_.finish = openai_finish(reason);
       complete_ = true;
     }
     return !error();

@@ -16,7 +16,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-Finish finish_of(std::string_view reason) {
+Finish recorded_finish(std::string_view reason) {
   if (reason == "stop" || reason == "end_turn" || reason == "stop_sequence") return Finish::kStop;
   if (reason == "length" || reason == "max_tokens") return Finish::kLength;
   if (reason == "tool_calls" || reason == "tool_use") return Finish::kToolCalls;
@@ -81,7 +81,7 @@ sbx::Result<Recording> parse_recording(std::string_view line) {
   }
   SBX_TRY(read_reply(json, recording.completion));
   recording.completion.finish_reason = text_of(member(json, "finish_reason"));
-  recording.completion.finish = finish_of(recording.completion.finish_reason);
+  recording.completion.finish = recorded_finish(recording.completion.finish_reason);
   if (const Json* usage = member(json, "usage")) {
     recording.completion.usage = Usage{number_of(member(*usage, "input_tokens")),
                                        number_of(member(*usage, "output_tokens"))};

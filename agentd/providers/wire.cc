@@ -5,8 +5,11 @@
 #include "agentd/providers/json_access.h"
 
 namespace agentd::providers {
+namespace {
 
 using Json = nlohmann::ordered_json;
+
+}  // namespace
 
 Completion Accumulator::take() {
   Completion completion = std::move(completion_);

@@ -18,9 +18,10 @@ using sbx::http::ClientResponse;
 using sbx::http::ClientResult;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-using Kind = SandboxFailure::Kind;
 
 namespace {
+
+using Kind = SandboxFailure::Kind;
 
 constexpr std::size_t kMaxAnswerBytes = 96U << 20;  // files_bytes as base64, twice
 constexpr std::size_t kPoolBytes = 128U << 10;      // larger bodies are not for the loop

@@ -18,11 +18,11 @@ namespace {
 constexpr std::size_t kChunk = 128 * 1024;
 
 std::string to_hex(const std::array<unsigned char, SHA256_DIGEST_LENGTH>& digest) {
-  constexpr char kDigits[] = "0123456789abcdef";
+  constexpr char kHexDigits[] = "0123456789abcdef";
   std::string text;
   for (const unsigned char byte : digest) {
-    text += kDigits[byte >> 4];
-    text += kDigits[byte & 0xF];
+    text += kHexDigits[byte >> 4];
+    text += kHexDigits[byte & 0xF];
   }
   return text;
 }

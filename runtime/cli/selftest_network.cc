@@ -20,7 +20,7 @@ constexpr AttackCase service(std::string_view path) {
   return {kNetwork, path, "rootfs", "unix_socket", path, path, refused(ENOENT), kPlain, ENOENT};
 }
 
-constexpr AttackCase kCases[] = {
+constexpr AttackCase kNetworkCases[] = {
     out("UDP to the internet", "udp", "192.0.2.1"),
     out("TCP to the internet", "tcp", "192.0.2.1 443"),
     out("DNS to the internet", "dns", "192.0.2.53"),
@@ -50,7 +50,7 @@ constexpr AttackCase kCases[] = {
 }  // namespace
 
 std::span<const AttackCase> network_cases() {
-  return kCases;
+  return kNetworkCases;
 }
 
 }  // namespace sbx::cli

@@ -21,7 +21,7 @@ bool is_nested_map(std::string_view value) {
   return words.rfind("65534 ", 0) == 0 && last != std::string::npos && words.substr(last) == " 1";
 }
 
-constexpr AttackCase kCases[] = {
+constexpr AttackCase kSettingUpCases[] = {
     {kSettingUp, "no capability", "capabilities", "capabilities", "", "",
      value([](std::string_view held) { return held == "0"; }), kAway},
     {kSettingUp, "become root", "user_namespace", "setuid", "", "", refused(EINVAL, EPERM), kAway},
@@ -56,7 +56,7 @@ constexpr AttackCase kCases[] = {
 }  // namespace
 
 std::span<const AttackCase> setting_up_cases() {
-  return kCases;
+  return kSettingUpCases;
 }
 
 }  // namespace sbx::cli

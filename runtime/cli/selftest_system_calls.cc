@@ -13,7 +13,7 @@ bool has_no_power(std::string_view value) {
   return value == "uid 65534 capabilities 0 no_new_privs 1 seccomp 2";
 }
 
-constexpr AttackCase kCases[] = {
+constexpr AttackCase kSystemCallsCases[] = {
     // New namespaces bring capabilities over them.
     {kCalls, "unshare a user namespace", kSeccomp, "unshare_user", "", "", hostile("unshare"),
      kAway},
@@ -201,7 +201,7 @@ constexpr AttackCase kCases[] = {
 }  // namespace
 
 std::span<const AttackCase> system_call_cases() {
-  return kCases;
+  return kSystemCallsCases;
 }
 
 }  // namespace sbx::cli

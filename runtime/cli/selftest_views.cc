@@ -39,7 +39,7 @@ constexpr AttackCase empty(std::string_view path) {
           kPlain, ENOENT, true};
 }
 
-constexpr AttackCase kCases[] = {
+constexpr AttackCase kViewsCases[] = {
     {kViews, "other processes in /proc", "pid_namespace", "processes", "", "", value(is_zero),
      kPlain},
     {kViews, "pid 1 in /proc", kProc, "open", "/proc/1/stat", "/proc/1/stat", refused(ENOENT),
@@ -108,7 +108,7 @@ constexpr AttackCase kCases[] = {
 }  // namespace
 
 std::span<const AttackCase> view_cases() {
-  return kCases;
+  return kViewsCases;
 }
 
 }  // namespace sbx::cli

@@ -21,7 +21,7 @@
 namespace sbx::collect {
 namespace {
 
-constexpr std::uint64_t kResolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+constexpr std::uint64_t kBeneath = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
 constexpr mode_t kFileMode = 0644;       // less the caller's umask
 constexpr mode_t kDirectoryMode = 0755;  // the same
 
@@ -37,7 +37,7 @@ Error refused(std::string detail) {
 }
 
 Result<UniqueFd> open_directory(int parent, const std::string& name) {
-  return sys::open_beneath(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, kResolve);
+  return sys::open_beneath(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0, kBeneath);
 }
 
 // Walks or makes the directories of `path` (without the last component) below `root`.
@@ -161,7 +161,7 @@ Result<void> save_named(int parent, const std::string& name, Existing existing,
   const std::string target = existing == Existing::kRegular ? temporary_name() : name;
   SBX_ASSIGN(const UniqueFd to,
              sys::open_beneath(parent, target, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, kFileMode,
-                               kResolve));
+                               kBeneath));
   ScopeExit remove([&] { (void)::unlinkat(parent, target.c_str(), 0); });
   SBX_TRY(copy_bytes(from, to.get(), file.size));
   if (target != name && ::renameat(parent, target.c_str(), parent, name.c_str()) != 0) {
@@ -176,7 +176,7 @@ Result<void> save(int root, const CollectedFile& file, int from) {
   SBX_ASSIGN(const UniqueFd parent, open_parent(root, file.raw_path));
   const std::string name = file.raw_path.substr(file.raw_path.rfind('/') + 1);
   SBX_ASSIGN(const Existing existing, look_at(parent.get(), name));
-  auto unnamed = sys::open_beneath(parent.get(), ".", O_TMPFILE | O_WRONLY, kFileMode, kResolve);
+  auto unnamed = sys::open_beneath(parent.get(), ".", O_TMPFILE | O_WRONLY, kFileMode, kBeneath);
   if (unnamed) {
     return save_unnamed(*std::move(unnamed), parent.get(), name, existing, file, from);
   }
@@ -204,7 +204,7 @@ Result<OutputDirectory> OutputDirectory::open(const std::string& path) {
   auto fd = sys::open(path, O_RDONLY | O_DIRECTORY);
   if (!fd) return not_usable(path, fd.error().sys_errno);
   // The real thing, not access(2): a read-only or full-of-quota file system shows here too.
-  auto probe = sys::open_beneath(fd->get(), ".", O_TMPFILE | O_WRONLY, kFileMode, kResolve);
+  auto probe = sys::open_beneath(fd->get(), ".", O_TMPFILE | O_WRONLY, kFileMode, kBeneath);
   if (!probe) {
     const int cause = probe.error().sys_errno;
     if (!lacks_tmpfile(cause)) return not_usable(path, cause);

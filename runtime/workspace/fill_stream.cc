@@ -21,7 +21,7 @@ namespace {
 using plan::FillHeader;
 using plan::FillKind;
 
-constexpr std::size_t kPage = 4096;
+constexpr std::size_t kFillPage = 4096;
 constexpr std::size_t kChunk = 64 * 1024;
 
 // Gathers small pieces, so that a tree of small files costs few system calls.
@@ -55,10 +55,10 @@ bool is_zero(std::string_view page) {
 // The next run of pages of `bytes` that are not all zeros, from `from` on; empty at the end. Pages
 // are counted from the start of `bytes`, which stands at the start of a page of the file.
 std::string_view next_run(std::string_view bytes, std::size_t from) {
-  while (from < bytes.size() && is_zero(bytes.substr(from, kPage))) from += kPage;
+  while (from < bytes.size() && is_zero(bytes.substr(from, kFillPage))) from += kFillPage;
   if (from >= bytes.size()) return {};
   std::size_t end = from;
-  while (end < bytes.size() && !is_zero(bytes.substr(end, kPage))) end += kPage;
+  while (end < bytes.size() && !is_zero(bytes.substr(end, kFillPage))) end += kFillPage;
   return bytes.substr(from, std::min(end, bytes.size()) - from);
 }
 
@@ -129,7 +129,7 @@ class FillStream final : public Visitor {
 
   Result<void> put_extent(int file, Extent extent) {
     // File systems have blocks of less than a page, too.
-    const std::uint64_t into_page = extent.offset % kPage;
+    const std::uint64_t into_page = extent.offset % kFillPage;
     extent.offset -= into_page;
     extent.size += into_page;
     while (extent.size > 0) {

@@ -4,6 +4,7 @@
 
 #include <string>
 
+#include "runtime/policy/limits.h"
 #include "tests/integration/fixture.h"
 
 namespace sbx::test {
@@ -18,8 +19,6 @@ using ::testing::Not;
 
 class Endings : public SandboxTest {};
 SBX_AS_BOTH_CALLERS(Endings);
-
-constexpr std::uint64_t kMiB = 1024 * 1024;
 
 TEST_P(Endings, HelloIsTheProgramsOwnOutputAndNothingElse) {
   const Finished finished = run({"-c", "print('hello')"});
@@ -87,8 +86,8 @@ TEST_P(Endings, AnAllocationOverTheLimitIsAnOomKillWithItsPeak) {
   EXPECT_EQ(result["exit_code"], 137);
   EXPECT_EQ(result["signal"], 9);
   EXPECT_GE(result["usage"]["oom_kills"].get<std::uint64_t>(), 1U);
-  EXPECT_GE(result["usage"]["memory_peak"].get<std::uint64_t>(), 250 * kMiB);
-  EXPECT_LE(result["usage"]["memory_peak"].get<std::uint64_t>(), 257 * kMiB);
+  EXPECT_GE(result["usage"]["memory_peak"].get<std::uint64_t>(), 250 * policy::kMiB);
+  EXPECT_LE(result["usage"]["memory_peak"].get<std::uint64_t>(), 257 * policy::kMiB);
   EXPECT_THAT(note_codes(result), Contains("memory"));
   EXPECT_THAT(result["limits_hit"].get<std::vector<std::string>>(), Contains("memory"));
 }

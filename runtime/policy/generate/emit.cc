@@ -12,7 +12,7 @@ namespace sbx::policy {
 namespace {
 
 // A string literal. Octal escapes end after three digits, so no following character can join one.
-std::string quoted(std::string_view text) {
+std::string literal(std::string_view text) {
   std::string literal = "\"";
   for (const char c : text) {
     if (c == '\n') {
@@ -42,15 +42,15 @@ std::string numbers(const Numbers& values) {
 
 std::string strings(const std::vector<std::string>& values) {
   std::string text = "{";
-  for (const std::string& value : values) text += quoted(value) + ", ";
+  for (const std::string& value : values) text += literal(value) + ", ";
   return text + "}";
 }
 
 std::string emit_profile_data(const Policy& policy, std::size_t index) {
   std::string text = fmt::format("constexpr Pair kLimits{}[] = {{\n", index);
   for (const LimitField& field : limit_fields()) {
-    text += fmt::format("    {{{}, {}}},\n", quoted(field.name),
-                        quoted(limit_text(policy.limits, field.name)));
+    text += fmt::format("    {{{}, {}}},\n", literal(field.name),
+                        literal(limit_text(policy.limits, field.name)));
   }
   text += "};\n";
   // std::array: the list of loosened calls may be empty.
@@ -71,8 +71,8 @@ std::string emit_profiles(const std::vector<Policy>& profiles) {
   for (std::size_t i = 0; i < profiles.size(); ++i) {
     const Policy& policy = profiles[i];
     text += fmt::format("    {{{}, {}, {}, kLimits{}, kLoosened{}, {:#x}U, kBpf{}, kActions{}}},\n",
-                        quoted(policy.profile), quoted(policy.description),
-                        quoted(policy.seccomp.digest), i, i, policy.seccomp.audit_arch, i, i);
+                        literal(policy.profile), literal(policy.description),
+                        literal(policy.seccomp.digest), i, i, policy.seccomp.audit_arch, i, i);
   }
   return text + "};\n\n";
 }
@@ -80,22 +80,22 @@ std::string emit_profiles(const std::vector<Policy>& profiles) {
 std::string emit_language(const Language& language) {
   std::string env = "{";
   for (const auto& [name, value] : language.env) {
-    env += fmt::format("{{{}, {}}}, ", quoted(name), quoted(value));
+    env += fmt::format("{{{}, {}}}, ", literal(name), literal(value));
   }
   return fmt::format(
       "      Language{{\n          .name = {},\n          .aliases = {},\n"
       "          .extensions = {},\n          .file = {},\n          .argv = {},\n"
       "          .env = {}}},\n          .image = {},\n          .missing_module_pattern = {},\n"
       "          .syntax_error_pattern = {}}},\n",
-      quoted(language.name), strings(language.aliases), strings(language.extensions),
-      quoted(language.file), strings(language.argv), env, quoted(language.image),
-      quoted(language.missing_module_pattern), quoted(language.syntax_error_pattern));
+      literal(language.name), strings(language.aliases), strings(language.extensions),
+      literal(language.file), strings(language.argv), env, literal(language.image),
+      literal(language.missing_module_pattern), literal(language.syntax_error_pattern));
 }
 
 std::string emit_seccomp_text(const PolicyData& data) {
   std::string text = "constexpr Pair kSeccomp[] = {\n";
   for (const auto& [name, content] : data.seccomp) {
-    text += fmt::format("    {{{}, {}}},\n", quoted(name), quoted(content));
+    text += fmt::format("    {{{}, {}}},\n", literal(name), literal(content));
   }
   return text + "};\n\n";
 }
@@ -105,7 +105,7 @@ std::string emit_names(std::string_view variable, std::uint32_t arch, int bit) {
   for (std::uint32_t nr = 0; nr < kSyscallNameCount; ++nr) {
     const std::unique_ptr<char, decltype(&std::free)> name(
         ::seccomp_syscall_resolve_num_arch(arch, static_cast<int>(nr) | bit), &std::free);
-    text += name == nullptr ? "    nullptr,\n" : fmt::format("    {},\n", quoted(name.get()));
+    text += name == nullptr ? "    nullptr,\n" : fmt::format("    {},\n", literal(name.get()));
   }
   return text + "};\n\n";
 }

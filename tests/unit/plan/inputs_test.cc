@@ -14,11 +14,6 @@ Request with_input(std::string name, std::string content = "x") {
   return request;
 }
 
-void expect_invalid(const Error& error, const std::string& detail) {
-  EXPECT_EQ(error.code, ErrorCode::kInvalid);
-  EXPECT_THAT(error.detail, HasSubstr(detail));
-}
-
 TEST(InputNames, AreOnePathComponent) {
   for (const std::string& name :
        {std::string(), std::string("."), std::string(".."), std::string("a/b"), std::string("/a"),

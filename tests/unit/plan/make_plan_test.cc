@@ -10,11 +10,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::StartsWith;
 
-void expect_invalid(const Error& error, const std::string& detail) {
-  EXPECT_EQ(error.code, ErrorCode::kInvalid);
-  EXPECT_THAT(error.detail, HasSubstr(detail));
-}
-
 TEST(Request, NeedsALanguageOrACommand) {
   expect_invalid(refused(Request{}), "give either a language with code, or a command to run");
 }

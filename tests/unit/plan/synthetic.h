@@ -1,6 +1,8 @@
 // A host that never was, so that plans do not depend on the machine that tests them.
 #pragma once
 
+#include <gmock/gmock.h>
+
 #include <string>
 #include <utility>
 
@@ -68,6 +70,11 @@ inline Error refused(const Request& request, const HostFacts& host = synthetic_h
                      const policy::Policy& policy = default_policy()) {
   auto plan = make_plan(policy, request, host);
   return plan ? invalid("accepted") : std::move(plan).error();
+}
+
+inline void expect_invalid(const Error& error, const std::string& detail) {
+  EXPECT_EQ(error.code, ErrorCode::kInvalid);
+  EXPECT_THAT(error.detail, ::testing::HasSubstr(detail));
 }
 
 }  // namespace sbx::plan::test

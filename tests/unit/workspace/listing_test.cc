@@ -13,7 +13,7 @@ namespace {
 
 using ::testing::ElementsAre;
 
-constexpr std::size_t kMuch = 1U << 20;
+constexpr std::size_t kPlenty = 1U << 20;
 
 std::vector<std::string> paths(const Listing& listing) {
   std::vector<std::string> all;
@@ -27,7 +27,7 @@ TEST(Listings, AreInByteOrderOfTheWholePaths) {
   tree.write("a/z", "");
   tree.write("a-b", "");  // '-' sorts before '/'
   tree.write("B", "");
-  const auto listing = list_entries(tree.fd(), "", kMuch, kMuch);
+  const auto listing = list_entries(tree.fd(), "", kPlenty, kPlenty);
   ASSERT_TRUE(listing);
   EXPECT_THAT(paths(*listing), ElementsAre("B", "a", "a-b", "a/z"));
   EXPECT_FALSE(listing->more);
@@ -39,7 +39,7 @@ TEST(Listings, SayWhatEachEntryIs) {
   tree.write("f", "12345");
   ASSERT_EQ(::chmod(tree.at("f").c_str(), 0750), 0);
   tree.symlink("../target", "l");
-  const auto listing = list_entries(tree.fd(), "", kMuch, kMuch);
+  const auto listing = list_entries(tree.fd(), "", kPlenty, kPlenty);
   ASSERT_TRUE(listing);
   ASSERT_EQ(listing->entries.size(), 3U);
   EXPECT_EQ(listing->entries[0].kind, EntryKind::kDirectory);
@@ -59,7 +59,7 @@ TEST(Listings, InPagesAreTheWholeTreeWhateverThePagesSizes) {
   }
   tree.write("b" + std::string(200, 'b'), "");
   tree.symlink(std::string(300, 't'), "d");
-  const auto whole = list_entries(tree.fd(), "", kMuch, kMuch);
+  const auto whole = list_entries(tree.fd(), "", kPlenty, kPlenty);
   ASSERT_TRUE(whole);
   const auto expected = paths(*whole);
   EXPECT_EQ(expected.size(), 14U);
@@ -84,7 +84,7 @@ TEST(Listings, InPagesAreTheWholeTreeWhateverThePagesSizes) {
 TEST(Listings, OfNothingBehindTheLastAreEmpty) {
   const TemporaryTree tree;
   tree.write("a", "");
-  const auto listing = list_entries(tree.fd(), "a", kMuch, kMuch);
+  const auto listing = list_entries(tree.fd(), "a", kPlenty, kPlenty);
   ASSERT_TRUE(listing);
   EXPECT_TRUE(listing->entries.empty());
   EXPECT_FALSE(listing->more);

@@ -14,7 +14,7 @@ using service::Submitted;
 
 const record::Budget kCeilings;
 
-std::string code_of(std::string_view body, Mode mode = Mode::kCode) {
+std::string refusal_of(std::string_view body, Mode mode = Mode::kCode) {
   const auto parsed = parse_submission(body, mode, kCeilings);
   const auto* problem = std::get_if<Problem>(&parsed);
   return problem == nullptr ? "ok" : problem->code;
@@ -64,27 +64,27 @@ TEST(Submission, ATaskHasItsOwnFields) {
   EXPECT_EQ(submitted.record.budget.attempts, 4);
   EXPECT_EQ(submitted.submission.request_sha256, providers::request_sha256("agent", "t", {}));
   EXPECT_EQ(good(R"({"task":"t"})", Mode::kTools).record.budget.attempts, kMaxIterations);
-  EXPECT_EQ(code_of(R"({"text":"t"})", Mode::kTools), "unknown_field");
-  EXPECT_EQ(code_of(R"({"task":"t","language":"python"})", Mode::kTools), "unknown_field");
-  EXPECT_EQ(code_of(R"({"task":"t","budget":{"attempts":1}})", Mode::kTools), "unknown_field");
-  EXPECT_EQ(code_of(R"({"task":"t","max_iterations":11})", Mode::kTools), "above_ceiling");
-  EXPECT_EQ(code_of(R"({"task":"t"})", Mode::kCode), "unknown_field");
+  EXPECT_EQ(refusal_of(R"({"text":"t"})", Mode::kTools), "unknown_field");
+  EXPECT_EQ(refusal_of(R"({"task":"t","language":"python"})", Mode::kTools), "unknown_field");
+  EXPECT_EQ(refusal_of(R"({"task":"t","budget":{"attempts":1}})", Mode::kTools), "unknown_field");
+  EXPECT_EQ(refusal_of(R"({"task":"t","max_iterations":11})", Mode::kTools), "above_ceiling");
+  EXPECT_EQ(refusal_of(R"({"task":"t"})", Mode::kCode), "unknown_field");
 }
 
 TEST(Submission, MistakesHaveStableCodes) {
-  EXPECT_EQ(code_of(""), "invalid_json");
-  EXPECT_EQ(code_of("{"), "invalid_json");
-  EXPECT_EQ(code_of("[]"), "wrong_type");
-  EXPECT_EQ(code_of("{}"), "missing_field");
-  EXPECT_EQ(code_of(R"({"text":""})"), "text_empty");
-  EXPECT_EQ(code_of(R"({"text":" \n\t"})"), "text_empty");
-  EXPECT_EQ(code_of(R"({"text":7})"), "wrong_type");
-  EXPECT_EQ(code_of(R"({"text":"a","text":"b"})"), "duplicate_field");
-  EXPECT_EQ(code_of(R"({"text":"a","language":"cobol"})"), "unknown_language");
-  EXPECT_EQ(code_of(R"({"text":"a","language":"bash"})"), "unknown_language");
-  EXPECT_EQ(code_of(R"({"text":"a","extra":1})"), "unknown_field");
-  EXPECT_EQ(code_of(R"({"text":"a","budget":[]})"), "wrong_type");
-  EXPECT_EQ(code_of(R"({"text":"a","budget":{"money":1}})"), "unknown_field");
+  EXPECT_EQ(refusal_of(""), "invalid_json");
+  EXPECT_EQ(refusal_of("{"), "invalid_json");
+  EXPECT_EQ(refusal_of("[]"), "wrong_type");
+  EXPECT_EQ(refusal_of("{}"), "missing_field");
+  EXPECT_EQ(refusal_of(R"({"text":""})"), "text_empty");
+  EXPECT_EQ(refusal_of(R"({"text":" \n\t"})"), "text_empty");
+  EXPECT_EQ(refusal_of(R"({"text":7})"), "wrong_type");
+  EXPECT_EQ(refusal_of(R"({"text":"a","text":"b"})"), "duplicate_field");
+  EXPECT_EQ(refusal_of(R"({"text":"a","language":"cobol"})"), "unknown_language");
+  EXPECT_EQ(refusal_of(R"({"text":"a","language":"bash"})"), "unknown_language");
+  EXPECT_EQ(refusal_of(R"({"text":"a","extra":1})"), "unknown_field");
+  EXPECT_EQ(refusal_of(R"({"text":"a","budget":[]})"), "wrong_type");
+  EXPECT_EQ(refusal_of(R"({"text":"a","budget":{"money":1}})"), "unknown_field");
 }
 
 TEST(Submission, ABudgetIsAboveZeroAndWithinTheCeilings) {
@@ -92,14 +92,14 @@ TEST(Submission, ABudgetIsAboveZeroAndWithinTheCeilings) {
     const auto body = [name](const char* value) {
       return std::string(R"({"text":"a","budget":{")") + name + "\":" + value + "}}";
     };
-    EXPECT_EQ(code_of(body("0")), "invalid_value") << name;
-    EXPECT_EQ(code_of(body("-1")), "invalid_value") << name;
-    EXPECT_EQ(code_of(body("1000000000")), "above_ceiling") << name;
-    EXPECT_EQ(code_of(body("\"1\"")), "wrong_type") << name;
-    EXPECT_EQ(code_of(body("null")), "wrong_type") << name;
-    EXPECT_EQ(code_of(body("1e999")), "invalid_json") << name;
+    EXPECT_EQ(refusal_of(body("0")), "invalid_value") << name;
+    EXPECT_EQ(refusal_of(body("-1")), "invalid_value") << name;
+    EXPECT_EQ(refusal_of(body("1000000000")), "above_ceiling") << name;
+    EXPECT_EQ(refusal_of(body("\"1\"")), "wrong_type") << name;
+    EXPECT_EQ(refusal_of(body("null")), "wrong_type") << name;
+    EXPECT_EQ(refusal_of(body("1e999")), "invalid_json") << name;
   }
-  EXPECT_EQ(code_of(R"({"text":"a","budget":{"attempts":1.5}})"), "wrong_type");
+  EXPECT_EQ(refusal_of(R"({"text":"a","budget":{"attempts":1.5}})"), "wrong_type");
   const Problem above = problem_of(R"({"text":"a","budget":{"cost_usd":0.03}})");
   EXPECT_EQ(above.field, "budget.cost_usd");
   EXPECT_EQ(above.allowed, std::vector<std::string>{"0.02"});
@@ -111,19 +111,19 @@ TEST(Submission, FilesHaveNamesOfOneComponentAndCanonicalContent) {
     return R"({"text":"a","files":[{"name":)" + name + R"(,"content_base64":")" + content + "\"}]}";
   };
   for (const char* name : {"\"\"", "\".\"", "\"..\"", "\"a/b\"", "\"/a\"", "\"a\\u0000b\""}) {
-    EXPECT_EQ(code_of(body(name)), "invalid_value") << name;
+    EXPECT_EQ(refusal_of(body(name)), "invalid_value") << name;
   }
-  EXPECT_EQ(code_of(body("\"" + std::string(kMaxFileName, 'n') + "\"")), "ok");
-  EXPECT_EQ(code_of(body("\"" + std::string(kMaxFileName + 1, 'n') + "\"")), "invalid_value");
-  EXPECT_EQ(code_of(body("\"-rf\\n\"")), "ok") << "odd, but one component";
-  EXPECT_EQ(code_of(body("7")), "wrong_type");
+  EXPECT_EQ(refusal_of(body("\"" + std::string(kMaxFileName, 'n') + "\"")), "ok");
+  EXPECT_EQ(refusal_of(body("\"" + std::string(kMaxFileName + 1, 'n') + "\"")), "invalid_value");
+  EXPECT_EQ(refusal_of(body("\"-rf\\n\"")), "ok") << "odd, but one component";
+  EXPECT_EQ(refusal_of(body("7")), "wrong_type");
   for (const char* content : {"eA", "eA=", "e A==", "!"}) {
-    EXPECT_EQ(code_of(body("\"a\"", content)), "invalid_value") << content;
+    EXPECT_EQ(refusal_of(body("\"a\"", content)), "invalid_value") << content;
   }
-  EXPECT_EQ(code_of(R"({"text":"a","files":[{"name":"a"}]})"), "missing_field");
-  EXPECT_EQ(code_of(R"({"text":"a","files":[{"name":"a","content_base64":"","mode":1}]})"),
+  EXPECT_EQ(refusal_of(R"({"text":"a","files":[{"name":"a"}]})"), "missing_field");
+  EXPECT_EQ(refusal_of(R"({"text":"a","files":[{"name":"a","content_base64":"","mode":1}]})"),
             "unknown_field");
-  EXPECT_EQ(code_of(R"({"text":"a","files":[{"name":"a","content_base64":""},
+  EXPECT_EQ(refusal_of(R"({"text":"a","files":[{"name":"a","content_base64":""},
                                             {"name":"a","content_base64":""}]})"),
             "invalid_value");
 }
@@ -132,9 +132,9 @@ TEST(Submission, SizesHaveLimitsAtAndOnePast) {
   const auto text = [](std::size_t bytes) {
     return "{\"text\":\"" + std::string(bytes, 't') + "\"}";
   };
-  EXPECT_EQ(code_of(text(kMaxTextBytes)), "ok");
-  EXPECT_EQ(code_of(text(kMaxTextBytes + 1)), "text_too_long");
-  EXPECT_EQ(code_of(text(1'000'000)), "text_too_long");
+  EXPECT_EQ(refusal_of(text(kMaxTextBytes)), "ok");
+  EXPECT_EQ(refusal_of(text(kMaxTextBytes + 1)), "text_too_long");
+  EXPECT_EQ(refusal_of(text(1'000'000)), "text_too_long");
   const auto files = [](std::size_t count) {
     std::string body = R"({"text":"a","files":[)";
     for (std::size_t i = 0; i < count; ++i) {
@@ -143,16 +143,16 @@ TEST(Submission, SizesHaveLimitsAtAndOnePast) {
     }
     return body + "]}";
   };
-  EXPECT_EQ(code_of(files(kMaxFiles)), "ok");
-  EXPECT_EQ(code_of(files(kMaxFiles + 1)), "invalid_value");
+  EXPECT_EQ(refusal_of(files(kMaxFiles)), "ok");
+  EXPECT_EQ(refusal_of(files(kMaxFiles + 1)), "invalid_value");
   const auto large = [](std::size_t bytes) {
     return R"({"text":"a","files":[{"name":"a","content_base64":")" +
            sbx::encode_base64(std::string(bytes, 'x')) + "\"}]}";
   };
-  EXPECT_EQ(code_of(large(kMaxFileBytes - 2)), "ok");
-  EXPECT_EQ(code_of(large(kMaxFileBytes + 3)), "files_too_large");
-  EXPECT_EQ(code_of(R"({"text":"a","label":")" + std::string(kMaxLabel, 'l') + "\"}"), "ok");
-  EXPECT_EQ(code_of(R"({"text":"a","label":")" + std::string(kMaxLabel + 1, 'l') + "\"}"),
+  EXPECT_EQ(refusal_of(large(kMaxFileBytes - 2)), "ok");
+  EXPECT_EQ(refusal_of(large(kMaxFileBytes + 3)), "files_too_large");
+  EXPECT_EQ(refusal_of(R"({"text":"a","label":")" + std::string(kMaxLabel, 'l') + "\"}"), "ok");
+  EXPECT_EQ(refusal_of(R"({"text":"a","label":")" + std::string(kMaxLabel + 1, 'l') + "\"}"),
             "invalid_value");
 }
 

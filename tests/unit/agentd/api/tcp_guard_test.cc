@@ -9,7 +9,7 @@ namespace {
 
 constexpr char kToken[] = "0123456789abcdef0123456789abcdef";
 
-std::string code_of(const std::string& target, const sbx::http::Headers& headers) {
+std::string guard_code(const std::string& target, const sbx::http::Headers& headers) {
   const TcpGuard guard(redact::Secret(kToken), 8765);
   sbx::http::Request request;
   request.target = *sbx::http::parse_target(target);
@@ -20,11 +20,11 @@ std::string code_of(const std::string& target, const sbx::http::Headers& headers
 
 TEST(TcpGuard, TheTokenMayComeInTwoWays) {
   const std::string query = std::string("/?token=") + kToken;
-  EXPECT_EQ(code_of(query, {{"Host", "127.0.0.1:8765"}}), "ok");
-  EXPECT_EQ(code_of("/", {{"Host", "localhost:8765"},
-                          {"Authorization", std::string("Bearer ") + kToken}}),
+  EXPECT_EQ(guard_code(query, {{"Host", "127.0.0.1:8765"}}), "ok");
+  EXPECT_EQ(guard_code("/", {{"Host", "localhost:8765"},
+                             {"Authorization", std::string("Bearer ") + kToken}}),
             "ok");
-  EXPECT_EQ(code_of(query, {{"Host", "[::1]:8765"}}), "ok");
+  EXPECT_EQ(guard_code(query, {{"Host", "[::1]:8765"}}), "ok");
 }
 
 TEST(TcpGuard, WithoutItNothingIsAnswered) {
@@ -35,25 +35,26 @@ TEST(TcpGuard, WithoutItNothingIsAnswered) {
         sbx::http::Headers{{"Host", "127.0.0.1:8765"}, {"Authorization", "Bearer "}},
         sbx::http::Headers{{"Host", "127.0.0.1:8765"},
                            {"Cookie", std::string("agentd_token=") + kToken}}}) {
-    EXPECT_EQ(code_of("/", headers), "token_required");
+    EXPECT_EQ(guard_code("/", headers), "token_required");
   }
-  EXPECT_EQ(code_of("/?token=", {{"Host", "127.0.0.1:8765"}}), "token_required");
+  EXPECT_EQ(guard_code("/?token=", {{"Host", "127.0.0.1:8765"}}), "token_required");
 }
 
 TEST(TcpGuard, OtherHostsAndOriginsAreRefusedWhateverTheyShow) {
   const std::string query = std::string("/?token=") + kToken;
   for (const char* host : {"example.com", "127.0.0.1", "127.0.0.1:80", "localhost.example.com:8765",
                            "127.0.0.1:8765.example.com", ""}) {
-    EXPECT_EQ(code_of(query, {{"Host", host}}), "wrong_host") << host;
+    EXPECT_EQ(guard_code(query, {{"Host", host}}), "wrong_host") << host;
   }
-  EXPECT_EQ(code_of(query, {}), "wrong_host");
-  EXPECT_EQ(code_of(query, {{"Host", "127.0.0.1:8765"}, {"Host", "127.0.0.1:8765"}}), "wrong_host");
+  EXPECT_EQ(guard_code(query, {}), "wrong_host");
+  EXPECT_EQ(guard_code(query, {{"Host", "127.0.0.1:8765"}, {"Host", "127.0.0.1:8765"}}),
+            "wrong_host");
   for (const char* origin :
        {"http://example.com", "null", "https://127.0.0.1:8765", "http://localhost:8765"}) {
-    EXPECT_EQ(code_of(query, {{"Host", "127.0.0.1:8765"}, {"Origin", origin}}), "wrong_origin")
+    EXPECT_EQ(guard_code(query, {{"Host", "127.0.0.1:8765"}, {"Origin", origin}}), "wrong_origin")
         << origin;
   }
-  EXPECT_EQ(code_of(query, {{"Host", "127.0.0.1:8765"}, {"Origin", "http://127.0.0.1:8765"}}),
+  EXPECT_EQ(guard_code(query, {{"Host", "127.0.0.1:8765"}, {"Origin", "http://127.0.0.1:8765"}}),
             "ok");
 }
 

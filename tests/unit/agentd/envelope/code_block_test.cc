@@ -5,7 +5,7 @@
 namespace agentd::envelope {
 namespace {
 
-std::string code_of(std::string_view reply, Language language = Language::kPython,
+std::string code_in(std::string_view reply, Language language = Language::kPython,
                     bool cut = false) {
   const auto extracted = extract_code(reply, language, cut);
   if (const auto* none = std::get_if<NoCode>(&extracted)) return "error: " + none->code;
@@ -13,73 +13,73 @@ std::string code_of(std::string_view reply, Language language = Language::kPytho
 }
 
 TEST(CodeBlock, IsTakenOutOfProse) {
-  EXPECT_EQ(code_of("```python\nprint(1)\n```"), "print(1)\n");
-  EXPECT_EQ(code_of("Sure! Here it is:\n\n```python\nprint(1)\n```\nHope that helps.\n"),
+  EXPECT_EQ(code_in("```python\nprint(1)\n```"), "print(1)\n");
+  EXPECT_EQ(code_in("Sure! Here it is:\n\n```python\nprint(1)\n```\nHope that helps.\n"),
             "print(1)\n");
-  EXPECT_EQ(code_of("  ```py\n  if x:\n      y()\n  ```"), "if x:\n    y()\n");
-  EXPECT_EQ(code_of("~~~Python3 title=\"x\"\na\n~~~"), "a\n");
-  EXPECT_EQ(code_of("````python\na\n```\nb\n````"), "a\n```\nb\n") << "a longer fence";
-  EXPECT_EQ(code_of("```js\nx()\n```", Language::kJavaScript), "x()\n");
+  EXPECT_EQ(code_in("  ```py\n  if x:\n      y()\n  ```"), "if x:\n    y()\n");
+  EXPECT_EQ(code_in("~~~Python3 title=\"x\"\na\n~~~"), "a\n");
+  EXPECT_EQ(code_in("````python\na\n```\nb\n````"), "a\n```\nb\n") << "a longer fence";
+  EXPECT_EQ(code_in("```js\nx()\n```", Language::kJavaScript), "x()\n");
 }
 
 TEST(CodeBlock, LineEndsOfOtherSystemsBecomeOurs) {
-  EXPECT_EQ(code_of("```python\r\nprint(1)\r\nprint(2)\r\n```\r\n"), "print(1)\nprint(2)\n");
+  EXPECT_EQ(code_in("```python\r\nprint(1)\r\nprint(2)\r\n```\r\n"), "print(1)\nprint(2)\n");
 }
 
 TEST(CodeBlock, ExactlyOneIsWanted) {
-  EXPECT_EQ(code_of("I cannot do that."), "error: no_code_block");
-  EXPECT_EQ(code_of(""), "error: no_code_block");
-  EXPECT_EQ(code_of("```python\na\n```\n```python\nb\n```"), "error: several_code_blocks");
-  EXPECT_EQ(code_of("```\na\n```\n```\nb\n```"), "error: several_code_blocks");
-  EXPECT_EQ(code_of("```python\n\n  \n```"), "error: empty_code_block");
-  EXPECT_EQ(code_of("```javascript\na\n```"), "error: wrong_language");
+  EXPECT_EQ(code_in("I cannot do that."), "error: no_code_block");
+  EXPECT_EQ(code_in(""), "error: no_code_block");
+  EXPECT_EQ(code_in("```python\na\n```\n```python\nb\n```"), "error: several_code_blocks");
+  EXPECT_EQ(code_in("```\na\n```\n```\nb\n```"), "error: several_code_blocks");
+  EXPECT_EQ(code_in("```python\n\n  \n```"), "error: empty_code_block");
+  EXPECT_EQ(code_in("```javascript\na\n```"), "error: wrong_language");
 }
 
 TEST(CodeBlock, BlocksInOtherLanguagesAreProse) {
-  EXPECT_EQ(code_of("```bash\npip install x\n```\n```python\na\n```\n```text\nout\n```"), "a\n");
-  EXPECT_EQ(code_of("```\noutput\n```\n```python\na\n```"), "a\n");
-  EXPECT_EQ(code_of("```\na\n```\n```json\n{}\n```"), "a\n") << "the one without a language";
+  EXPECT_EQ(code_in("```bash\npip install x\n```\n```python\na\n```\n```text\nout\n```"), "a\n");
+  EXPECT_EQ(code_in("```\noutput\n```\n```python\na\n```"), "a\n");
+  EXPECT_EQ(code_in("```\na\n```\n```json\n{}\n```"), "a\n") << "the one without a language";
 }
 
 TEST(CodeBlock, AFenceInsideAStringOfTheProgramDoesNotEndIt) {
   const std::string python = "text = \"\"\"\n```\nfenced\n```\n\"\"\"\nprint(text)\n";
-  EXPECT_EQ(code_of("```python\n" + python + "```\nDone."), python);
+  EXPECT_EQ(code_in("```python\n" + python + "```\nDone."), python);
   const std::string single = "t = '''a\n```\n''' # it's\nu = \"'''\"\n";
-  EXPECT_EQ(code_of("```python\n" + single + "```"), single);
+  EXPECT_EQ(code_in("```python\n" + single + "```"), single);
   // Backticks cannot stand in a template unescaped; tildes can, and both in a comment.
   const std::string script =
       "const s = `\n~~~\n${f({a: `x`})}\n~~~\n\\`;\n`;\n/*\n~~~\n*/\nlog(s)\n";
-  EXPECT_EQ(code_of("~~~js\n" + script + "~~~\n", Language::kJavaScript), script);
+  EXPECT_EQ(code_in("~~~js\n" + script + "~~~\n", Language::kJavaScript), script);
   const std::string comment = "/*\n```\n*/\nf('`', \"`\") // `\n";
-  EXPECT_EQ(code_of("```js\n" + comment + "```\n", Language::kJavaScript), comment);
+  EXPECT_EQ(code_in("```js\n" + comment + "```\n", Language::kJavaScript), comment);
 }
 
 TEST(CodeBlock, AStringThatNeverEndsFallsBackToTheFirstFence) {
-  EXPECT_EQ(code_of("```python\nprint(\"\"\"oops)\n```\nprose\n"), "print(\"\"\"oops)\n");
+  EXPECT_EQ(code_in("```python\nprint(\"\"\"oops)\n```\nprose\n"), "print(\"\"\"oops)\n");
 }
 
 TEST(CodeBlock, WithoutAClosingFenceItRunsUnlessTheReplyWasCut) {
-  EXPECT_EQ(code_of("```python\nprint(1)\n"), "print(1)\n");
-  EXPECT_EQ(code_of("```python\nprint(1)\n", Language::kPython, true), "error: cut_reply");
-  EXPECT_EQ(code_of("Let me think about", Language::kPython, true), "error: cut_reply");
-  EXPECT_EQ(code_of("```python\nprint(1)\n```\nand then", Language::kPython, true), "print(1)\n");
+  EXPECT_EQ(code_in("```python\nprint(1)\n"), "print(1)\n");
+  EXPECT_EQ(code_in("```python\nprint(1)\n", Language::kPython, true), "error: cut_reply");
+  EXPECT_EQ(code_in("Let me think about", Language::kPython, true), "error: cut_reply");
+  EXPECT_EQ(code_in("```python\nprint(1)\n```\nand then", Language::kPython, true), "print(1)\n");
   const auto open = extract_code("```python\nprint(1)", Language::kPython, false);
   EXPECT_FALSE(std::get<CodeBlock>(open).closed);
 }
 
 TEST(CodeBlock, InlineCodeAndDeepIndentationAreNoFences) {
-  EXPECT_EQ(code_of("Use ```x``` like that"), "error: no_code_block");
-  EXPECT_EQ(code_of("```not a fence``` here\n```python\na\n```"), "a\n");
-  EXPECT_EQ(code_of("    ```python\n    a\n    ```"), "error: no_code_block");
-  EXPECT_EQ(code_of("``python\na\n``"), "error: no_code_block");
+  EXPECT_EQ(code_in("Use ```x``` like that"), "error: no_code_block");
+  EXPECT_EQ(code_in("```not a fence``` here\n```python\na\n```"), "a\n");
+  EXPECT_EQ(code_in("    ```python\n    a\n    ```"), "error: no_code_block");
+  EXPECT_EQ(code_in("``python\na\n``"), "error: no_code_block");
 }
 
 TEST(CodeBlock, LengthHasALimit) {
   const auto reply = [](std::size_t code_bytes) {
     return "```python\n" + std::string(code_bytes - 1, 'x') + "\n```";
   };
-  EXPECT_EQ(code_of(reply(kMaxCodeBytes)).size(), kMaxCodeBytes);
-  EXPECT_EQ(code_of(reply(kMaxCodeBytes + 1)), "error: code_too_long");
+  EXPECT_EQ(code_in(reply(kMaxCodeBytes)).size(), kMaxCodeBytes);
+  EXPECT_EQ(code_in(reply(kMaxCodeBytes + 1)), "error: code_too_long");
 }
 
 TEST(Languages, HaveTheNamesOfTheRuntime) {

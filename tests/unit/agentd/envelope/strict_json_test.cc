@@ -5,7 +5,7 @@
 namespace agentd::envelope {
 namespace {
 
-std::string_view code_of(std::string_view text) {
+std::string_view json_code(std::string_view text) {
   const auto parsed = parse_strict_json(text);
   const auto* problem = std::get_if<JsonProblem>(&parsed);
   return problem == nullptr ? "ok" : problem->code;
@@ -26,44 +26,44 @@ TEST(StrictJson, KeepsOrderDigitsAndKinds) {
 }
 
 TEST(StrictJson, NamesWhatIsWrong) {
-  EXPECT_EQ(code_of(""), json_code::kSyntax);
-  EXPECT_EQ(code_of("{"), json_code::kSyntax);
-  EXPECT_EQ(code_of("{} {}"), json_code::kSyntax);
-  EXPECT_EQ(code_of("{'a': 1}"), json_code::kSyntax);
-  EXPECT_EQ(code_of("[1,]"), json_code::kSyntax);
-  EXPECT_EQ(code_of("// x\n1"), json_code::kSyntax);
-  EXPECT_EQ(code_of("\"\xff\""), json_code::kSyntax);
-  EXPECT_EQ(code_of("\"a\nb\""), json_code::kSyntax);
-  EXPECT_EQ(code_of(R"({"a":1,"a":2})"), json_code::kDuplicateKey);
-  EXPECT_EQ(code_of(R"({"a":1,"b":{"a":2}})"), "ok");
-  EXPECT_EQ(code_of(R"({"a":1,"\u0061":2})"), json_code::kDuplicateKey);
-  EXPECT_EQ(code_of("[NaN]"), json_code::kNotANumber);
-  EXPECT_EQ(code_of("[Infinity]"), json_code::kNotANumber);
-  EXPECT_EQ(code_of("[-Infinity]"), json_code::kNotANumber);
-  EXPECT_EQ(code_of("1e999"), json_code::kNumberRange);
-  EXPECT_EQ(code_of(R"("\ud800")"), json_code::kLoneSurrogate);
-  EXPECT_EQ(code_of(R"("\ud800x")"), json_code::kLoneSurrogate);
-  EXPECT_EQ(code_of(R"("\udc00")"), json_code::kLoneSurrogate);
-  EXPECT_EQ(code_of(R"("\ud83d\ude00")"), "ok");
+  EXPECT_EQ(json_code(""), json_code::kSyntax);
+  EXPECT_EQ(json_code("{"), json_code::kSyntax);
+  EXPECT_EQ(json_code("{} {}"), json_code::kSyntax);
+  EXPECT_EQ(json_code("{'a': 1}"), json_code::kSyntax);
+  EXPECT_EQ(json_code("[1,]"), json_code::kSyntax);
+  EXPECT_EQ(json_code("// x\n1"), json_code::kSyntax);
+  EXPECT_EQ(json_code("\"\xff\""), json_code::kSyntax);
+  EXPECT_EQ(json_code("\"a\nb\""), json_code::kSyntax);
+  EXPECT_EQ(json_code(R"({"a":1,"a":2})"), json_code::kDuplicateKey);
+  EXPECT_EQ(json_code(R"({"a":1,"b":{"a":2}})"), "ok");
+  EXPECT_EQ(json_code(R"({"a":1,"\u0061":2})"), json_code::kDuplicateKey);
+  EXPECT_EQ(json_code("[NaN]"), json_code::kNotANumber);
+  EXPECT_EQ(json_code("[Infinity]"), json_code::kNotANumber);
+  EXPECT_EQ(json_code("[-Infinity]"), json_code::kNotANumber);
+  EXPECT_EQ(json_code("1e999"), json_code::kNumberRange);
+  EXPECT_EQ(json_code(R"("\ud800")"), json_code::kLoneSurrogate);
+  EXPECT_EQ(json_code(R"("\ud800x")"), json_code::kLoneSurrogate);
+  EXPECT_EQ(json_code(R"("\udc00")"), json_code::kLoneSurrogate);
+  EXPECT_EQ(json_code(R"("\ud83d\ude00")"), "ok");
 }
 
 TEST(StrictJson, DepthHasALimit) {
   const auto nested = [](std::size_t depth) {
     return std::string(depth, '[') + std::string(depth, ']');
   };
-  EXPECT_EQ(code_of(nested(kMaxJsonDepth)), "ok");
-  EXPECT_EQ(code_of(nested(kMaxJsonDepth + 1)), json_code::kTooDeep);
-  EXPECT_EQ(code_of(std::string(kMaxJsonBytes, '[')), json_code::kTooDeep);
+  EXPECT_EQ(json_code(nested(kMaxJsonDepth)), "ok");
+  EXPECT_EQ(json_code(nested(kMaxJsonDepth + 1)), json_code::kTooDeep);
+  EXPECT_EQ(json_code(std::string(kMaxJsonBytes, '[')), json_code::kTooDeep);
 }
 
 TEST(StrictJson, LengthAndNumberOfValuesHaveLimits) {
   const std::string longest = '"' + std::string(kMaxJsonBytes - 2, 'x') + '"';
-  EXPECT_EQ(code_of(longest), "ok");
-  EXPECT_EQ(code_of(longest + " "), json_code::kTooLong);
+  EXPECT_EQ(json_code(longest), "ok");
+  EXPECT_EQ(json_code(longest + " "), json_code::kTooLong);
   std::string list = "[1";
   for (std::size_t i = 2; i < kMaxJsonValues; ++i) list += ",1";
-  EXPECT_EQ(code_of(list + "]"), "ok") << "with the list itself: the limit";
-  EXPECT_EQ(code_of(list + ",1]"), json_code::kTooMany);
+  EXPECT_EQ(json_code(list + "]"), "ok") << "with the list itself: the limit";
+  EXPECT_EQ(json_code(list + ",1]"), json_code::kTooMany);
 }
 
 }  // namespace

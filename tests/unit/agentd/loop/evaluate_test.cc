@@ -12,7 +12,7 @@ using test::failed_run;
 using test::ok_run;
 
 constexpr char kPattern[] = "^(SyntaxError|IndentationError|TabError): ";
-constexpr char kGood[] = R"({"type":"text","data":"hi"})";
+constexpr char kGoodLine[] = R"({"type":"text","data":"hi"})";
 
 RunResult with(std::string status, std::vector<std::string> limits_hit = {}) {
   RunResult run = failed_run("Traceback");
@@ -29,7 +29,7 @@ TEST(Evaluate, EachEndingHasItsClass) {
     std::optional<FailureClass> failure;
   };
   const std::vector<Case> cases = {
-      {ok_run(kGood), std::nullopt},
+      {ok_run(kGoodLine), std::nullopt},
       {ok_run("42"), FailureClass::kEnvelope},
       {ok_run(""), FailureClass::kEnvelope},
       {failed_run("  File \"x\"\nSyntaxError: invalid syntax\n"), FailureClass::kSyntax},
@@ -56,13 +56,13 @@ TEST(Evaluate, EachEndingHasItsClass) {
 
 TEST(Evaluate, AProgramsOwnClaimsDecideNothing) {
   RunResult liar = failed_run("SyntaxError: x");
-  liar.out = kGood;
+  liar.out = kGoodLine;
   EXPECT_EQ(judge(liar, kPattern).failure, FailureClass::kSyntax) << "a label, still a failure";
   RunResult chart = ok_run(R"({"type":"chart","artifact_path":"/output/p.png"})");
   EXPECT_EQ(judge(chart, kPattern).failure, FailureClass::kEnvelope);
   chart.files = {{.path = "p.png"}};
   EXPECT_EQ(judge(chart, kPattern).failure, std::nullopt);
-  RunResult limit = ok_run(kGood);
+  RunResult limit = ok_run(kGoodLine);
   limit.limits_hit = {"memory"};
   EXPECT_EQ(judge(limit, kPattern).failure, std::nullopt) << "ok is ok";
 }

@@ -8,7 +8,7 @@
 namespace agentd::providers {
 namespace {
 
-constexpr char kKey[] = "sk-not-a-real-key-0123456789";
+constexpr char kKeyText[] = "sk-not-a-real-key-0123456789";
 
 class KeyTest : public ::testing::Test {
  protected:
@@ -29,19 +29,19 @@ class KeyTest : public ::testing::Test {
 };
 
 TEST_F(KeyTest, ComesFromAFileWithoutItsLineEnd) {
-  const auto key = load_key({.file = file(std::string(kKey) + "\n")});
+  const auto key = load_key({.file = file(std::string(kKeyText) + "\n")});
   ASSERT_TRUE(key) << to_string(key.error());
-  EXPECT_EQ(key->reveal(), kKey);
+  EXPECT_EQ(key->reveal(), kKeyText);
 }
 
 TEST_F(KeyTest, AFileThatOthersMayReadIsRefused) {
-  EXPECT_NE(error_of({.file = file(kKey, 0604)}).find("chmod 600"), std::string::npos);
-  EXPECT_EQ(error_of({.file = file(kKey, 0640)}), "none") << "a group is the operator's choice";
+  EXPECT_NE(error_of({.file = file(kKeyText, 0604)}).find("chmod 600"), std::string::npos);
+  EXPECT_EQ(error_of({.file = file(kKeyText, 0640)}), "none") << "a group is the operator's choice";
 }
 
 TEST_F(KeyTest, WhatIsNoKeyIsRefusedWithoutBeingQuoted) {
-  for (const std::string& text : {std::string(), std::string("\n"), std::string(kKey) + " x",
-                                  std::string(kKey) + "\nmore\n", std::string(5000, 'k')}) {
+  for (const std::string& text : {std::string(), std::string("\n"), std::string(kKeyText) + " x",
+                                  std::string(kKeyText) + "\nmore\n", std::string(5000, 'k')}) {
     EXPECT_NE(error_of({.file = file(text)}), "none") << text.size();
   }
   EXPECT_NE(error_of({.file = directory_.path() + "/none"}), "none");
@@ -49,17 +49,17 @@ TEST_F(KeyTest, WhatIsNoKeyIsRefusedWithoutBeingQuoted) {
 }
 
 TEST_F(KeyTest, ComesFromASystemdCredential) {
-  (void)file(kKey, 0400);
+  (void)file(kKeyText, 0400);
   EXPECT_NE(error_of({.credential = "key"}).find("CREDENTIALS_DIRECTORY"), std::string::npos);
   ASSERT_EQ(::setenv("CREDENTIALS_DIRECTORY", directory_.path().c_str(), 1), 0);
-  EXPECT_EQ(load_key({.credential = "key"})->reveal(), kKey);
+  EXPECT_EQ(load_key({.credential = "key"})->reveal(), kKeyText);
   ASSERT_EQ(::unsetenv("CREDENTIALS_DIRECTORY"), 0);
 }
 
 TEST_F(KeyTest, ComesFromAVariableWhichIsRemoved) {
   EXPECT_NE(error_of({.environment = "AGENTD_TEST_KEY"}), "none");
-  ASSERT_EQ(::setenv("AGENTD_TEST_KEY", kKey, 1), 0);
-  EXPECT_EQ(load_key({.environment = "AGENTD_TEST_KEY"})->reveal(), kKey);
+  ASSERT_EQ(::setenv("AGENTD_TEST_KEY", kKeyText, 1), 0);
+  EXPECT_EQ(load_key({.environment = "AGENTD_TEST_KEY"})->reveal(), kKeyText);
   EXPECT_EQ(::getenv("AGENTD_TEST_KEY"), nullptr);
 }
 
