@@ -8,6 +8,8 @@ target_compile_options(sbx_flags INTERFACE
   -Wall -Wextra -Wshadow -Wconversion -Wnon-virtual-dtor -Wold-style-cast -Werror
   # GCC 12 sees overlaps and overruns in std::string's operator+ that are not there (PR105651, PR105329).
   $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict;-Wno-array-bounds;-Wno-stringop-overflow;-Wno-stringop-overread>
+  # A type of an unnamed namespace is as local in a batch of sources as in one; GCC goes by the main file.
+  $<$<AND:$<CXX_COMPILER_ID:GNU>,$<BOOL:${CMAKE_UNITY_BUILD}>>:-Wno-subobject-linkage>
   # clang 19 warns of what libstdc++ 12's own stable_sort uses.
   $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>
   -fstack-protector-strong -fno-omit-frame-pointer
