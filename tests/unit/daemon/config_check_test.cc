@@ -5,6 +5,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/unit/daemon/config_mistake.h"
+
 namespace sbx::daemon {
 namespace {
 
@@ -12,14 +14,6 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
-
-std::string mistake(const std::string& text) {
-  const auto config = parse_daemon_config(text, "f");
-  EXPECT_FALSE(config) << text;
-  if (config) return {};
-  EXPECT_EQ(config.error().code, ErrorCode::kInvalid);
-  return to_string(config.error());
-}
 
 // "host" as the image: none is looked for.
 Result<std::vector<std::string>> check(const std::string& text, HostSide host = {}) {

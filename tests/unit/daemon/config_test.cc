@@ -8,20 +8,13 @@
 
 #include "runtime/base/toml.h"
 #include "tests/support/process.h"
+#include "tests/unit/daemon/config_mistake.h"
 
 namespace sbx::daemon {
 namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-
-std::string mistake(const std::string& text) {
-  const auto config = parse_daemon_config(text, "f");
-  EXPECT_FALSE(config) << text;
-  if (config) return {};
-  EXPECT_EQ(config.error().code, ErrorCode::kInvalid);
-  return config.error().detail;
-}
 
 void collect_paths(const TomlValue& table, std::set<std::string>& paths) {
   for (const TomlValue& item : table.items) {
