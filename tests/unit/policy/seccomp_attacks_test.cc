@@ -9,12 +9,16 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
+#include <initializer_list>
 
 #include "runtime/policy/policy.h"
 #include "tests/unit/policy/filter_under_test.h"
 
 namespace sbx::policy {
 namespace {
+
+using Arguments = std::initializer_list<std::uint64_t>;
 
 using test::Call;
 using test::denied;
@@ -134,10 +138,10 @@ TEST(Clone, MakesThreadsAndProcessesButNoNamespace) {
   EXPECT_EQ(filter.ask("clone", {CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD}), kAllowed);
   EXPECT_EQ(filter.ask("clone", {CLONE_VM | CLONE_VFORK | SIGCHLD}), kAllowed);
   EXPECT_EQ(filter.ask("clone", {CLONE_PIDFD | SIGCHLD}), kAllowed);
-  for (const std::uint64_t flag :
-       {std::uint64_t{CLONE_NEWNS}, std::uint64_t{CLONE_NEWCGROUP}, std::uint64_t{CLONE_NEWUTS},
-        std::uint64_t{CLONE_NEWIPC}, std::uint64_t{CLONE_NEWUSER}, std::uint64_t{CLONE_NEWPID},
-        std::uint64_t{CLONE_NEWNET}}) {
+  for (const std::uint64_t flag : Arguments{
+           std::uint64_t{CLONE_NEWNS}, std::uint64_t{CLONE_NEWCGROUP}, std::uint64_t{CLONE_NEWUTS},
+           std::uint64_t{CLONE_NEWIPC}, std::uint64_t{CLONE_NEWUSER}, std::uint64_t{CLONE_NEWPID},
+           std::uint64_t{CLONE_NEWNET}}) {
     EXPECT_EQ(filter.ask("clone", {flag | SIGCHLD}), kHostile);
     EXPECT_EQ(filter.ask("clone", {flag | kThread | kHighBits}), kHostile);
   }
@@ -146,8 +150,8 @@ TEST(Clone, MakesThreadsAndProcessesButNoNamespace) {
 // CVE-2017-5226, CVE-2019-10063: the kernel reads 32 bits of the request.
 TEST(Ioctl, NeverTypesIntoATerminalAlsoWithHighBits) {
   const Filter filter;
-  for (const std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{TIOCLINUX},
-                                      std::uint64_t{TIOCSETD}, std::uint64_t{0}}) {
+  for (const std::uint64_t request : Arguments{std::uint64_t{TIOCSTI}, std::uint64_t{TIOCLINUX},
+                                               std::uint64_t{TIOCSETD}, std::uint64_t{0}}) {
     EXPECT_EQ(filter.ask("ioctl", {0, request}), denied(ENOTTY)) << request;
     EXPECT_EQ(filter.ask("ioctl", {0, request | kHighBits}), denied(ENOTTY)) << request;
   }
@@ -164,8 +168,9 @@ TEST(Socket, IsUnixOrPlainInet) {
   EXPECT_EQ(filter.ask("socket", {AF_INET, SOCK_STREAM | flags, 0}), kAllowed);
   EXPECT_EQ(filter.ask("socket", {AF_INET6, SOCK_DGRAM, 17}), kAllowed);
   const Outcome refused = denied(EAFNOSUPPORT);
-  for (const std::uint64_t family : {AF_NETLINK, AF_PACKET, AF_VSOCK, AF_ALG, AF_KEY, AF_BLUETOOTH,
-                                     AF_XDP, AF_TIPC, AF_RDS, AF_CAN, AF_UNSPEC}) {
+  for (const std::uint64_t family :
+       Arguments{AF_NETLINK, AF_PACKET, AF_VSOCK, AF_ALG, AF_KEY, AF_BLUETOOTH, AF_XDP, AF_TIPC,
+                 AF_RDS, AF_CAN, AF_UNSPEC}) {
     EXPECT_EQ(filter.ask("socket", {family, SOCK_DGRAM, 0}), refused) << family;
     EXPECT_EQ(filter.ask("socket", {family | kHighBits, SOCK_STREAM, 0}), refused) << family;
   }
@@ -224,8 +229,9 @@ TEST(Prctl, TakesOnlyListedOptions) {
   EXPECT_EQ(filter.ask("prctl", {PR_SET_NO_NEW_PRIVS, 1}), kAllowed);
   EXPECT_EQ(filter.ask("prctl", {PR_SET_SECCOMP, SECCOMP_MODE_FILTER}), kAllowed);
   EXPECT_EQ(filter.ask("prctl", {PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE, 1}), denied(EINVAL));
-  for (const std::uint64_t option : {PR_SET_MM, PR_SET_SECUREBITS, PR_CAPBSET_DROP, PR_SET_PTRACER,
-                                     PR_MCE_KILL, PR_SET_SPECULATION_CTRL, PR_SET_KEEPCAPS}) {
+  for (const std::uint64_t option :
+       Arguments{PR_SET_MM, PR_SET_SECUREBITS, PR_CAPBSET_DROP, PR_SET_PTRACER, PR_MCE_KILL,
+                 PR_SET_SPECULATION_CTRL, PR_SET_KEEPCAPS}) {
     EXPECT_EQ(filter.ask("prctl", {option}), denied(EINVAL)) << option;
     EXPECT_EQ(filter.ask("prctl", {option | kHighBits}), denied(EINVAL)) << option;
   }
@@ -243,7 +249,7 @@ TEST(Mknod, MakesPipesButNoDevice) {
   const Filter filter;
   EXPECT_EQ(filter.ask("mknodat", {0, 0, S_IFIFO | 0600}), kAllowed);
   EXPECT_EQ(filter.ask("mknod", {0, S_IFSOCK | 0600}), kAllowed);
-  for (const std::uint64_t mode : {S_IFBLK, S_IFCHR}) {
+  for (const std::uint64_t mode : Arguments{S_IFBLK, S_IFCHR}) {
     EXPECT_EQ(filter.ask("mknod", {0, mode | 0666}), denied(EPERM));
     EXPECT_EQ(filter.ask("mknodat", {0, 0, mode | 0666 | kHighBits}), denied(EPERM));
   }
@@ -261,7 +267,7 @@ TEST(ProfileFilter, AllowsANamedFilteredCallWithoutConditions) {
       "name = \"x\"\ndescription = \"x\"\n[seccomp]\nallow = [\"ioctl\", \"ptrace\"]\n", "p");
   ASSERT_TRUE(policy) << test::error_of(policy);
   const std::uint32_t arch = policy->seccomp.audit_arch;
-  for (const std::uint64_t request : {std::uint64_t{TCGETS}, std::uint64_t{TIOCSTI}}) {
+  for (const std::uint64_t request : Arguments{std::uint64_t{TCGETS}, std::uint64_t{TIOCSTI}}) {
     const Call call{*syscall_number("ioctl", arch), arch, 0, {0, request}};
     EXPECT_EQ(outcome_of(policy->seccomp, call), kAllowed);
   }
