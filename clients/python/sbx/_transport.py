@@ -293,15 +293,22 @@ def _unreachable(daemon: Daemon, path: str, places: List[str], error: OSError) -
 
 
 def _permission_fix(daemon: Daemon, path: str) -> str:
-    """Names the group whose members may use the socket, where it is one."""
+    """Names the group whose members may use the socket, else whose socket it is.
+
+    Never root's group: whoever joins that gets far more than this socket.
+    """
+    other = f"start one of your own and set {daemon.variable}"
     try:
         import grp
+        import pwd
 
         info = os.stat(path)
-        if info.st_mode & stat.S_IWGRP:
+        ours = {os.getegid(), *os.getgroups()}
+        if info.st_mode & stat.S_IWGRP and info.st_gid != 0 and info.st_gid not in ours:
             group = grp.getgrgid(info.st_gid).gr_name
             return f"join the group {group} (usermod -aG {group} USER) and log in again"
+        owner = pwd.getpwuid(info.st_uid).pw_name
+        return f"the socket is {owner}'s ({stat.filemode(info.st_mode)}): {other}"
     except (OSError, KeyError):
         pass  # the directory may be closed to us too
-    return (f"run as the user whose {daemon.name} it is, or start one of your own and set "
-            f"{daemon.variable}")
+    return f"run as the user whose {daemon.name} it is, or {other}"

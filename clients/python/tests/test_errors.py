@@ -1,6 +1,7 @@
 """Every way in which there is no result, and that its error names the fix."""
 
 import dataclasses
+import grp
 import os
 import socket
 import tempfile
@@ -113,17 +114,31 @@ class NoDaemon(unittest.TestCase):
         self.path = os.path.join(self.directory, "x" * 200)
         self.assertEqual(self.error().code, "unreachable")
 
-    def test_a_socket_that_one_may_not_use_names_its_group(self):
-        with socket.socket(socket.AF_UNIX) as listener:
-            listener.bind(self.path)
-            listener.listen(1)
-            os.chmod(self.path, 0o660)
-            os.chmod(self.directory, 0o755)
-            refused = PermissionError(13, "Permission denied")
-            with mock.patch("socket.socket.connect", side_effect=refused):
-                error = self.error()
+    def refused(self, mode, user, group):
+        """The error of a socket that is so, and may not be used."""
+        info = os.stat_result((0o140000 | mode, 0, 0, 1, user, group, 0, 0, 0, 0))
+        refused = PermissionError(13, "Permission denied")
+        with mock.patch("socket.socket.connect", side_effect=refused), \
+                mock.patch("sbx._transport.os.stat", return_value=info), \
+                mock.patch("sbx._transport.os.getegid", return_value=12345), \
+                mock.patch("sbx._transport.os.getgroups", return_value=[12345]):
+            error = self.error()
         self.assertEqual(error.code, "permission")
-        self.assertIn("usermod -aG", error.fix)
+        return error
+
+    def test_a_socket_that_one_may_not_use_names_its_group(self):
+        group = next(each for each in grp.getgrall() if each.gr_gid not in (0, 12345))
+        error = self.refused(0o660, 0, group.gr_gid)
+        self.assertIn(f"usermod -aG {group.gr_name} USER", error.fix)
+
+    def test_nobody_is_told_to_join_the_group_of_root_or_one_that_may_not_either(self):
+        other = next(each for each in grp.getgrall() if each.gr_gid not in (0, 12345))
+        for mode, group in ((0o660, 0), (0o600, 0), (0o600, other.gr_gid), (0o640, other.gr_gid)):
+            with self.subTest(mode=oct(mode), group=group):
+                error = self.refused(mode, 0, group)
+                self.assertNotIn("usermod", error.fix)
+                self.assertIn("the socket is root's", error.fix)
+                self.assertIn("SBX_SOCKET", error.fix)
 
 
 class Discovery(unittest.TestCase):
