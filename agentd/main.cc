@@ -12,6 +12,7 @@
 #include "agentd/daemon/arguments.h"
 #include "agentd/daemon/daemon.h"
 #include "agentd/daemon/startup.h"
+#include "agentd/redact/redactor.h"
 #include "runtime/base/service.h"
 
 namespace agentd::daemon {
@@ -20,9 +21,13 @@ namespace {
 constexpr int kFailed = 1;
 constexpr int kWrongUse = 2;
 
+// SECURITY: errors may quote the configuration, and the command line, into which a key was pasted.
 int refuse(const sbx::Error& error) {
-  fmt::print(stderr, "agentd: {}\n", to_string(error));
-  if (!error.fix.empty()) fmt::print(stderr, "agentd: fix: {}\n", error.fix);
+  const redact::Redactor redactor;
+  fmt::print(stderr, "agentd: {}\n", redactor.clean(to_string(error)).text());
+  if (!error.fix.empty()) {
+    fmt::print(stderr, "agentd: fix: {}\n", redactor.clean(error.fix).text());
+  }
   return error.code == sbx::ErrorCode::kInvalid ? kWrongUse : kFailed;
 }
 
@@ -31,9 +36,11 @@ int print(const std::string& text) {
 }
 
 int check_config(const Arguments& arguments) {
-  const auto configuration = load_configuration(arguments);
-  return configuration ? print("agentd: the configuration is right\n")
-                       : refuse(configuration.error());
+  const auto checked = check_configuration(arguments);
+  if (!checked) return refuse(checked.error());
+  return print(*checked ? "agentd: the configuration is right\n"
+                        : "agentd: the configuration is right; its credential is systemd's, and "
+                          "was not looked at\n");
 }
 
 int run(const Arguments& arguments) {

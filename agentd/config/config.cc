@@ -9,6 +9,7 @@
 #include <utility>
 #include <variant>
 
+#include "agentd/config/key_fields.h"
 #include "runtime/base/config_file.h"
 #include "runtime/base/log.h"
 #include "runtime/base/toml.h"
@@ -262,9 +263,6 @@ Result<void> check_provider(const AgentConfig& config) {
   const int keys = (config.api_key_file.empty() ? 0 : 1) +
                    (config.api_key_credential.empty() ? 0 : 1) +
                    (config.api_key_env.empty() ? 0 : 1);
-  if (keys > 1) {
-    return sbx::invalid("provider: at most one of api_key_file, api_key_credential, api_key_env");
-  }
   if ((live || (keys > 0 && config.provider_kind == "auto")) &&
       (config.base_url.empty() || config.model.empty())) {
     return sbx::invalid("provider: base_url and model must be given");
@@ -329,7 +327,7 @@ Result<AgentConfig> parse_config(std::string_view text, std::string_view origin)
   SBX_ASSIGN(const TomlValue root, sbx::parse_toml(text, origin));
   AgentConfig config;
   SBX_TRY(read_table(config, root, origin));
-  for (const auto& check : {check_provider, check_paths}) {
+  for (const auto& check : {check_key_fields, check_provider, check_paths}) {
     auto checked = check(config);
     if (!checked) return std::move(checked).error().with_context(std::string(origin));
   }

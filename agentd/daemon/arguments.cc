@@ -95,7 +95,7 @@ repairs it, and tells what came of it.
   agentd [--socket PATH] [--sbxd-socket PATH] [--state-dir DIR] [--config FILE]
          [--listen ADDRESS:PORT]
   agentd record --out FILE [the same]     serves, and appends each reply of the model to FILE
-  agentd --check-config [--config FILE]   exit 0 when agentd.toml is right
+  agentd --check-config [--config FILE]   exit 0 when agentd.toml is right, and its key is there
   agentd --print-config                   every key of agentd.toml with its default
 
 Runs in the foreground, needs no root and no capability, and logs JSON lines on stderr.

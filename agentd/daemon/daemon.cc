@@ -189,8 +189,11 @@ int Daemon::run() {
 }
 
 void Daemon::fail(const sbx::Error& error) {
-  fmt::print(stderr, "agentd: {}\n", to_string(error));
-  if (!error.fix.empty()) fmt::print(stderr, "agentd: fix: {}\n", error.fix);
+  const redact::Redactor& redactor = started_.redactor;
+  fmt::print(stderr, "agentd: {}\n", redactor.clean(to_string(error)).text());
+  if (!error.fix.empty()) {
+    fmt::print(stderr, "agentd: fix: {}\n", redactor.clean(error.fix).text());
+  }
   exit_code_ = error.code == sbx::ErrorCode::kInvalid ? 2 : 1;
   loop_.stop();
 }

@@ -6,6 +6,7 @@
 
 #include <charconv>
 #include <chrono>
+#include <cstdlib>
 #include <utility>
 
 #include "agentd/ledger/owner.h"
@@ -76,6 +77,13 @@ Result<void> listen_on_tcp(Started& started, const redact::Secret& token) {
   return {};
 }
 
+// SECURITY: this process holds a key: no core dump, and no other process of the same user reads its
+// memory.
+Result<void> keep_memory_private() {
+  if (::prctl(PR_SET_DUMPABLE, 0) != 0) return sbx::sys_error("prctl");
+  return {};
+}
+
 Result<store::Database> open_database(const config::Places& places) {
   store::DatabaseOptions options;
   options.path = places.state_dir + "/agentd.db";
@@ -96,11 +104,21 @@ Result<AgentConfig> load_configuration(const Arguments& arguments) {
   return config;
 }
 
+Result<bool> check_configuration(const Arguments& arguments) {
+  SBX_TRY(keep_memory_private());
+  SBX_ASSIGN(const AgentConfig configuration, load_configuration(arguments));
+  if (!configuration.api_key_credential.empty() &&
+      std::getenv("CREDENTIALS_DIRECTORY") == nullptr) {
+    return false;
+  }
+  SBX_TRY(providers::configured_key(configuration));
+  return true;
+}
+
 Result<Started> start_up(const Arguments& arguments) {
-  // SECURITY: this process holds a key: no core dump, and no other process of the same user reads
-  // its memory.
-  if (::prctl(PR_SET_DUMPABLE, 0) != 0) return sbx::sys_error("prctl");
+  SBX_TRY(keep_memory_private());
   SBX_ASSIGN(AgentConfig configuration, load_configuration(arguments));
+  SBX_ASSIGN(redact::Secret key, providers::configured_key(configuration));
   if (const auto level = sbx::log::level_from_name(configuration.log_level)) {
     sbx::log::set_level(*level);
   }
@@ -110,7 +128,6 @@ Result<Started> start_up(const Arguments& arguments) {
   SBX_ASSIGN(prompts::Composer composer,
              prompts::Composer::make({configuration.prompt_codegen, configuration.prompt_repair,
                                       configuration.prompt_tools}));
-  SBX_ASSIGN(redact::Secret key, providers::configured_key(configuration));
   const redact::Secret token = configuration.listen.empty() ? redact::Secret() : api::new_token();
 
   SBX_ASSIGN(std::string owner, ledger::own_identity());

@@ -14,14 +14,17 @@ namespace agentd::providers {
 namespace {
 
 constexpr std::size_t kMaxKeyBytes = 4096;
+constexpr const char* kOneLine = "put the provider's key there, and nothing else, as one line";
 
 sbx::Result<redact::Secret> checked(std::string text, const std::string& place) {
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
   redact::Secret key(std::move(text));
-  if (key.empty()) return sbx::invalid(place + " holds no key");
+  if (key.empty()) return sbx::invalid(place + " holds no key", kOneLine);
   const bool plain = std::all_of(key.reveal().begin(), key.reveal().end(),
                                  [](char c) { return c > ' ' && c < '\x7F'; });
-  if (!plain) return sbx::invalid(place + " holds more than a key: blanks, lines or controls");
+  if (!plain) {
+    return sbx::invalid(place + " holds more than a key: blanks, lines or controls", kOneLine);
+  }
   return key;
 }
 
@@ -33,12 +36,16 @@ sbx::Result<redact::Secret> from_file(const std::string& path) {
   }
   struct stat status{};
   if (::fstat(file->get(), &status) != 0) return sbx::sys_error("fstat", path);
-  if (!S_ISREG(status.st_mode)) return sbx::invalid(path + " is no regular file");
+  if (!S_ISREG(status.st_mode)) return sbx::invalid(path + " is no regular file", kOneLine);
   if ((status.st_mode & S_IRWXO) != 0) {
     return sbx::invalid(path + " holds a key and is open to every user", "chmod 600 " + path);
   }
   auto text = sbx::sys::read_all(file->get(), kMaxKeyBytes);
-  if (!text) return std::move(text).error().with_context(path);
+  if (!text) {
+    sbx::Error error = std::move(text).error().with_context(path);
+    if (error.code == sbx::ErrorCode::kInvalid) error.fix = kOneLine;
+    return error;
+  }
   return checked(*std::move(text), path);
 }
 

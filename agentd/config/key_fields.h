@@ -1,0 +1,13 @@
+// The three fields of agentd.toml that say where the provider's key is. Pure.
+#pragma once
+
+#include "agentd/config/config.h"
+#include "runtime/base/result.h"
+
+namespace agentd::config {
+
+// kInvalid for more than one, for what cannot be the name of a variable or a credential, and for
+// what looks like the key itself, pasted where its place belongs. No error repeats such a value.
+[[nodiscard]] sbx::Result<void> check_key_fields(const AgentConfig& config);
+
+}  // namespace agentd::config
