@@ -3,6 +3,7 @@
 #include <curl/curl.h>
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 namespace sbx::http {
@@ -65,6 +66,11 @@ ClientResult Transfer::result(int code_number) {
   // While connecting, or in the handshake.
   if (kind == Kind::kTimeout && sent == 0) kind = Kind::kUnreachable;
   std::string detail = error_.front() != '\0' ? error_.data() : curl_easy_strerror(code);
+  // Curl speaks of the host and the port of a URL that has none.
+  if (kind == Kind::kUnreachable && !request_.unix_socket.empty() && os_errno != 0) {
+    detail =
+        request_.unix_socket + ": " + std::generic_category().message(static_cast<int>(os_errno));
+  }
   if (kind == Kind::kTooLarge) detail = "the answer is larger than allowed";
   if (kind == Kind::kStopped) detail = "stopped by its reader";
   return ClientError{kind, std::move(detail),

@@ -320,7 +320,9 @@ Routes::Task Routes::info(Request& request, Responder& responder, Caller /*anybo
            {"version", known->version},
            {"missing_layers", known->missing_layers}};
   } else {
-    box["problem"] = std::get<sandbox::SandboxFailure>(outcome).detail;
+    const auto& failure = std::get<sandbox::SandboxFailure>(outcome);
+    box["problem"] = failure.detail;
+    if (!failure.fix.empty()) box["fix"] = failure.fix;
   }
   const providers::ProviderInfo& provider = parts_.provider.info();
   const record::Budget& ceilings = parts_.ceilings;

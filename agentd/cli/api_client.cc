@@ -2,15 +2,18 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "agentd/cli/follower.h"
 #include "agentd/render/json_view.h"
+#include "http/unreachable.h"
 
 namespace agentd::cli {
 
 using Json = nlohmann::ordered_json;
+using render::member;
 using render::text_at;
 using sbx::http::ClientError;
 using sbx::http::ClientRequest;
@@ -20,6 +23,12 @@ using sbx::http::Method;
 namespace {
 
 constexpr std::size_t kMaxBytes = 64U << 20;
+
+// Not a date, which the field may be too.
+bool is_seconds(const std::string& text) {
+  return !text.empty() && text.size() < 7 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
 
 OrTrouble<Json> parsed(OrTrouble<std::string> answer) {
   if (auto* trouble = std::get_if<Trouble>(&answer)) return std::move(*trouble);
@@ -31,22 +40,36 @@ OrTrouble<Json> parsed(OrTrouble<std::string> answer) {
 }  // namespace
 
 Trouble trouble_of(const ClientError& error, const std::string& socket) {
-  Trouble trouble{.text = fmt::format("{}: {}", socket, error.detail)};
-  if (error.kind == ClientError::Kind::kUnreachable) {
-    trouble.text = "agentd does not answer on " + socket;
-    trouble.fix = "start agentd, or name its socket with --socket or AGENTD_SOCKET";
+  if (error.kind != ClientError::Kind::kUnreachable) {
+    return {.text = fmt::format("{}: {}", socket, error.detail)};
   }
-  return trouble;
+  auto why = sbx::http::explain_unreachable("agentd", socket, error.sys_errno,
+                                            "--socket or AGENTD_SOCKET");
+  return {.text = std::move(why.text), .fix = std::move(why.fix)};
 }
 
-Trouble trouble_of(int status, std::string_view problem) {
+Trouble trouble_of(int status, std::string_view problem, const std::string& retry_after) {
   const Json json = Json::parse(problem, nullptr, false);
   std::string text = text_at(json, "detail");
   if (const std::string field = text_at(json, "field"); !field.empty()) text += " (" + field + ")";
   if (text.empty()) text = fmt::format("agentd answered {}", status);
   // What the caller asked for is wrong; that there is no room is not his fault.
   const bool wrong_use = status >= 400 && status < 500 && status != 429;
-  return {.wrong_use = wrong_use, .text = std::move(text), .fix = text_at(json, "fix")};
+  std::string fix = text_at(json, "fix");
+  if (is_seconds(retry_after)) {
+    fix += (fix.empty() ? "" : "; ") + fmt::format("try again in {} s", retry_after);
+  }
+  return {.wrong_use = wrong_use, .text = std::move(text), .fix = std::move(fix)};
+}
+
+std::optional<Trouble> stranger(const Json& info, const std::string& socket) {
+  if (!text_at(member(info, "provider"), "kind").empty() && member(info, "sandbox").is_object()) {
+    return std::nullopt;
+  }
+  const bool sbxd = member(info, "profiles").is_array() && member(info, "admission").is_object();
+  return Trouble{.text = fmt::format("what answers on {} is {}", socket,
+                                     sbxd ? "sbxd, and not agentd" : "not agentd"),
+                 .fix = "name agentd's socket with --socket or AGENTD_SOCKET"};
 }
 
 ClientRequest ApiClient::request(Method method, const std::string& target) const {
@@ -62,8 +85,18 @@ OrTrouble<std::string> ApiClient::perform(const ClientRequest& request) {
   auto result = client_.perform(request);
   if (const auto* error = std::get_if<ClientError>(&result)) return trouble_of(*error, socket_);
   auto& response = std::get<ClientResponse>(result);
-  if (response.status >= 300) return trouble_of(response.status, response.body);
+  if (response.status >= 300) {
+    return trouble_of(response.status, response.body,
+                      std::string(response.headers.find("Retry-After").value_or("")));
+  }
   return std::move(response.body);
+}
+
+OrTrouble<Json> ApiClient::info() {
+  auto info = get("/v1/info");
+  if (std::holds_alternative<Trouble>(info)) return info;
+  if (auto other = stranger(std::get<Json>(info), socket_)) return *std::move(other);
+  return info;
 }
 
 OrTrouble<Json> ApiClient::get(const std::string& target) {

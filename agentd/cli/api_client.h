@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
@@ -27,6 +28,8 @@ class ApiClient {
  public:
   explicit ApiClient(std::string socket) : socket_(std::move(socket)) {}
 
+  // /v1/info, of an agentd: a trouble where something else answers.
+  [[nodiscard]] OrTrouble<nlohmann::ordered_json> info();
   [[nodiscard]] OrTrouble<nlohmann::ordered_json> get(const std::string& target);
   [[nodiscard]] OrTrouble<nlohmann::ordered_json> post(const std::string& target,
                                                        const nlohmann::ordered_json& body);
@@ -51,6 +54,11 @@ class ApiClient {
 
 // What a failed exchange, or an answer that is a problem, means. `socket` is named in the fix.
 [[nodiscard]] Trouble trouble_of(const sbx::http::ClientError& error, const std::string& socket);
-[[nodiscard]] Trouble trouble_of(int status, std::string_view problem);
+// `retry_after`: the header's value, or "".
+[[nodiscard]] Trouble trouble_of(int status, std::string_view problem,
+                                 const std::string& retry_after = {});
+// Nothing for the /v1/info of an agentd; else who answers in its place.
+[[nodiscard]] std::optional<Trouble> stranger(const nlohmann::ordered_json& info,
+                                              const std::string& socket);
 
 }  // namespace agentd::cli

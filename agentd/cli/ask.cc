@@ -1,8 +1,11 @@
 // agentctl ask.
 #include <fmt/core.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "agentd/cli/exit_codes.h"
 #include "agentd/cli/present.h"
@@ -25,9 +28,7 @@ constexpr const char* kFewer = "files are at most 10 MiB together";
 // ones.
 sbx::Result<Json> attach(const std::string& path, std::size_t& room) {
   auto content = sbx::sys::read_file(path, kMaxFiles);
-  if (!content) {
-    return sbx::invalid(fmt::format("{}: {}", path, to_string(content.error())), kFewer);
-  }
+  if (!content) return unreadable_file(path, content.error());
   if (content->size() > room) return sbx::invalid(path + " is too large with the others", kFewer);
   room -= content->size();
   return Json{{"name", path.substr(path.rfind('/') + 1)},
@@ -44,12 +45,36 @@ sbx::Result<Json> request_body(const Arguments& arguments) {
   return body;
 }
 
-// One line for each state.
-void draw_state(const Json& event) {
+// One line for each state. How it ended without success says the footer, where there is one.
+void draw_state(const Json& event, bool footer) {
+  const std::string state = render::text_at(event, "state");
+  if (footer && (state == "gave_up" || state == "failed")) return;
   fmt::print(stderr, "{}\n", sbx::escape_for_terminal(render::text_at(event, "text")));
 }
 
 }  // namespace
+
+sbx::Error unreadable_file(const std::string& path, const sbx::Error& error) {
+  struct stat info{};
+  switch (error.sys_errno) {
+    case ENOENT:
+    case ENOTDIR:
+      return sbx::invalid("there is no file " + path, "see whether its name is right");
+    case EACCES:
+    case EPERM:
+      return sbx::invalid(path + " is not readable for you",
+                          "make it readable, or take a copy that is");
+    case 0:
+      break;
+    default:
+      return sbx::invalid(path + ": " + std::generic_category().message(error.sys_errno));
+  }
+  if (::stat(path.c_str(), &info) != 0 || S_ISREG(info.st_mode)) {
+    return sbx::invalid(path + " is too large", kFewer);
+  }
+  return sbx::invalid(path + (S_ISDIR(info.st_mode) ? " is a directory" : " is not a regular file"),
+                      "name each file with a --file of its own");
+}
 
 int complain(const Trouble& trouble) {
   fmt::print(stderr, "agentctl: {}\n", sbx::escape_for_terminal(trouble.text));
@@ -64,13 +89,14 @@ int ask(ApiClient& client, const Arguments& arguments, int interrupts) {
   if (!body) {
     return complain({.wrong_use = true, .text = body.error().detail, .fix = body.error().fix});
   }
-  const auto info = client.get("/v1/info");
+  const auto info = client.info();
   if (const auto* trouble = std::get_if<Trouble>(&info)) return complain(*trouble);
   fmt::print(stderr, "{}", render::provider_line(std::get<Json>(info)));
   const auto accepted = client.post("/v1/requests", *body);
   if (const auto* trouble = std::get_if<Trouble>(&accepted)) return complain(*trouble);
   const std::string id = render::text_at(std::get<Json>(accepted), "id");
-  const auto followed = client.follow(id, interrupts, draw_state);
+  const auto followed =
+      client.follow(id, interrupts, [&](const Json& event) { draw_state(event, !arguments.json); });
   if (const auto* trouble = std::get_if<Trouble>(&followed)) {
     return complain(
         {.text = trouble->text, .fix = "agentctl show " + id + " shows what became of it"});

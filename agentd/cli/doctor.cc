@@ -27,8 +27,9 @@ void line(bool good, std::string_view what, const std::string& detail, const std
 bool check_sandbox(const Json& box) {
   const bool reachable = flag_at(box, "reachable");
   if (!reachable) {
+    const std::string fix = text_at(box, "fix");
     line(false, "sandbox", text_at(box, "problem"),
-         "start sbxd, or name its socket with agentd --sbxd-socket");
+         fix.empty() ? "see whether sbxd runs, and agentd --sbxd-socket names its socket" : fix);
     return false;
   }
   const Json& missing = member(box, "missing_layers");
@@ -57,7 +58,7 @@ void say_provider(const Json& provider) {
 }  // namespace
 
 int doctor(ApiClient& client, const std::string& socket) {
-  const auto info = client.get("/v1/info");
+  const auto info = client.info();
   if (const auto* trouble = std::get_if<Trouble>(&info)) {
     line(false, "agentd", trouble->text, trouble->fix);
     return kMachinery;

@@ -3,6 +3,7 @@
 
 #include "agentd/cli/api_client.h"
 #include "agentd/cli/arguments.h"
+#include "runtime/base/result.h"
 
 namespace agentd::cli {
 
@@ -12,6 +13,9 @@ namespace agentd::cli {
 [[nodiscard]] int history(ApiClient& client, const Arguments& arguments);
 [[nodiscard]] int cancel(ApiClient& client, const Arguments& arguments);
 [[nodiscard]] int doctor(ApiClient& client, const std::string& socket);
+
+// Why a --file cannot be attached, with the fix; `error` is of reading it.
+[[nodiscard]] sbx::Error unreadable_file(const std::string& path, const sbx::Error& error);
 
 // Says it on stderr; the exit code that it means.
 int complain(const Trouble& trouble);

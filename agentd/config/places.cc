@@ -52,7 +52,9 @@ std::string find_socket(const std::string& given, const char* variable, const ch
   if (std::string named = from_environment(variable); !named.empty()) return named;
   const std::string users = below("XDG_RUNTIME_DIR", in_runtime_dir);
   if (::access(system, W_OK) == 0 || users.empty()) return system;
-  return users;
+  // One that is there and not for us: connecting says so.
+  const bool only_system = ::access(users.c_str(), F_OK) != 0 && ::access(system, F_OK) == 0;
+  return only_system ? system : users;
 }
 
 sbx::Result<void> make_with_parents(const std::string& path, mode_t mode) {

@@ -6,6 +6,7 @@
 
 #include "agentd/envelope/strict_json.h"
 #include "agentd/sandbox/run_wire.h"
+#include "http/unreachable.h"
 
 namespace agentd::sandbox {
 
@@ -138,9 +139,9 @@ Task<InfoOutcome> SbxdClient::info(const Cancellation* cancellation) {
 SandboxFailure SbxdClient::failure_of(const ClientError& error) const {
   if (error.kind == ClientError::Kind::kCancelled) return cancelled();
   if (error.kind == ClientError::Kind::kUnreachable) {
-    return {.kind = Kind::kUnreachable,
-            .detail = "sbxd does not answer on " + options_.socket() + ": " + error.detail,
-            .fix = "start sbxd, or name its socket with --sbxd-socket"};
+    auto why =
+        sbx::http::explain_unreachable("sbxd", options_.socket(), error.sys_errno, "--sbxd-socket");
+    return {.kind = Kind::kUnreachable, .detail = std::move(why.text), .fix = std::move(why.fix)};
   }
   return {.kind = Kind::kLost, .detail = "the connection to sbxd: " + error.detail};
 }

@@ -407,7 +407,7 @@ class Agentctl(OneStand):
         stand.agent.start()
         out, said = process.communicate(timeout=PATIENCE)
         self.assertEqual((process.returncode, out), (3, b""), said)
-        self.assertIn(b"Failed: agentd ended while it was under way.", said)
+        self.assertIn(b"failed: agentd ended while it was under way\n", said)
 
 
 if __name__ == "__main__":

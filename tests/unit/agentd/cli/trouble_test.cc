@@ -1,8 +1,14 @@
 // Whose fault a failed exchange is: exit 2 for what was typed, exit 3 for the machinery.
 #include <gtest/gtest.h>
 
+#include <cerrno>
+#include <nlohmann/json.hpp>
+
 #include "agentd/cli/api_client.h"
 #include "agentd/cli/exit_codes.h"
+#include "agentd/cli/verbs.h"
+#include "runtime/base/sys.h"
+#include "tests/support/process.h"
 
 namespace agentd::cli {
 namespace {
@@ -37,6 +43,66 @@ TEST(Troubles, ADaemonThatDoesNotAnswerIsNamedWithItsSocketAndAFix) {
   EXPECT_FALSE(trouble.wrong_use);
   EXPECT_NE(trouble.text.find("/s"), std::string::npos);
   EXPECT_NE(trouble.fix.find("--socket"), std::string::npos);
+}
+
+TEST(Troubles, NoPermissionIsNotADaemonThatIsToBeStarted) {
+  const Trouble trouble = trouble_of(
+      ClientError{
+          .kind = ClientError::Kind::kUnreachable, .detail = "refused", .sys_errno = EACCES},
+      "/none/s");
+  EXPECT_NE(trouble.text.find("permission denied"), std::string::npos) << trouble.text;
+  EXPECT_EQ(trouble.fix.find("start agentd"), std::string::npos) << trouble.fix;
+  EXPECT_EQ(trouble.fix.find("usermod"), std::string::npos) << trouble.fix;
+}
+
+TEST(Troubles, NoRoomForNowSaysWhenToTryAgain) {
+  EXPECT_EQ(trouble_of(429, R"({"detail":"d"})", "7").fix, "try again in 7 s");
+  EXPECT_EQ(trouble_of(429, R"({"detail":"d","fix":"wait"})", "7").fix, "wait; try again in 7 s");
+  EXPECT_EQ(trouble_of(429, R"({"detail":"d"})", "Wed, 21 Oct 2026 07:28:00 GMT").fix, "");
+  EXPECT_EQ(trouble_of(429, R"({"detail":"d"})").fix, "");
+}
+
+TEST(Troubles, AnotherProgramOnTheSocketIsNotTakenForAgentd) {
+  using Json = nlohmann::ordered_json;
+  const Json agentd{
+      {"version", "1"}, {"provider", {{"kind", "replay"}}}, {"sandbox", {{"reachable", false}}}};
+  EXPECT_FALSE(stranger(agentd, "/s"));
+  const Json sbxd{
+      {"version", "1"}, {"profiles", Json::array()}, {"admission", {{"max_running", 8}}}};
+  ASSERT_TRUE(stranger(sbxd, "/s"));
+  EXPECT_EQ(stranger(sbxd, "/s")->text, "what answers on /s is sbxd, and not agentd");
+  EXPECT_FALSE(stranger(sbxd, "/s")->fix.empty());
+  for (const char* other : {"{}", "[]", "7", "null", R"({"provider":{},"sandbox":{}})",
+                            R"({"provider":{"kind":"x"},"sandbox":"y"})"}) {
+    ASSERT_TRUE(stranger(Json::parse(other), "/s")) << other;
+    EXPECT_EQ(stranger(Json::parse(other), "/s")->text, "what answers on /s is not agentd");
+  }
+}
+
+class AttachedFiles : public ::testing::Test {
+ protected:
+  // What is said of reading it with that limit.
+  static sbx::Error error_of(const std::string& path) {
+    const auto read = sbx::sys::read_file(path, 10);
+    EXPECT_FALSE(read) << path;
+    return unreadable_file(path, read.error());
+  }
+  sbx::test::TemporaryDirectory directory_;
+};
+
+TEST_F(AttachedFiles, ThatCannotBeReadSayWhyOnceWithAFixOfTheirOwn) {
+  const std::string none = directory_.path() + "/none.csv";
+  EXPECT_EQ(error_of(none).detail, "there is no file " + none);
+  EXPECT_EQ(error_of(none).fix, "see whether its name is right");
+  EXPECT_EQ(error_of(directory_.path()).detail, directory_.path() + " is a directory");
+  EXPECT_EQ(error_of("/dev/null").detail, "/dev/null is not a regular file");
+  const std::string large = directory_.write("large", "more than ten");
+  EXPECT_EQ(error_of(large).detail, large + " is too large");
+  EXPECT_EQ(error_of(large).fix, "files are at most 10 MiB together");
+  const sbx::Error closed = sbx::host_lacks("open", EACCES, large, "");
+  EXPECT_EQ(unreadable_file(large, closed).detail, large + " is not readable for you");
+  EXPECT_NE(unreadable_file(large, closed).fix.find("readable"), std::string::npos);
+  EXPECT_EQ(unreadable_file(large, closed).code, sbx::ErrorCode::kInvalid);
 }
 
 TEST(ExitCodes, TellSuccessGivingUpAndFailingApart) {
