@@ -41,9 +41,17 @@ ImageProtocol choose_protocol(const std::string& wanted) {
                                                        : ImageProtocol::kNone;
 }
 
-// "" when this terminal cannot show it.
+void tell(const std::string& text) {
+  fmt::print(stderr, "{}", text);
+}
+
+// "" when this terminal cannot show it; a PNG that is not to be shown is told about.
 std::string picture(ImageProtocol protocol, const std::string& file) {
-  if (!render::is_png(file)) return {};
+  if (protocol == ImageProtocol::kNone || !render::is_png(file)) return {};
+  if (const std::string why = render::why_not_inline(file); !why.empty()) {
+    tell(fmt::format("not shown: {}\n", why));
+    return {};
+  }
   switch (protocol) {
     case ImageProtocol::kNone:
       return {};
@@ -61,10 +69,6 @@ std::string picture(ImageProtocol protocol, const std::string& file) {
 OrTrouble<std::string> fetch(ApiClient& client, const Json& record, const std::string& name) {
   return client.bytes("/v1/requests/" + text_at(record, "id") + "/artifacts/" +
                       sbx::http::percent_encode(name, "/"));
-}
-
-void tell(const std::string& text) {
-  fmt::print(stderr, "{}", text);
 }
 
 // Saves one artifact, shows it when it is the picture of the result. False: said on stderr.

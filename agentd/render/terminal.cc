@@ -88,4 +88,27 @@ bool is_png(std::string_view bytes) {
   return bytes.starts_with(kSignature);
 }
 
+std::string why_not_inline(std::string_view png) {
+  constexpr std::size_t kHeader = 24;  // signature, length and name of IHDR, width, height
+  const auto big_endian = [&](std::size_t at) {
+    std::uint64_t value = 0;
+    for (const char byte : png.substr(at, 4))
+      value = value << 8U | static_cast<unsigned char>(byte);
+    return value;
+  };
+  if (!is_png(png) || png.size() < kHeader || png.substr(12, 4) != "IHDR") {
+    return "it is no picture";
+  }
+  const std::uint64_t width = big_endian(16);
+  const std::uint64_t height = big_endian(20);
+  if (width == 0 || height == 0) return "it is no picture";
+  if (height > kMaxInlinePixels / width) {
+    return fmt::format("{}×{} pixels are too many for a terminal", width, height);
+  }
+  if (png.size() > kMaxInlineBytes) {
+    return fmt::format("{} MiB are too many for a terminal", png.size() >> 20U);
+  }
+  return {};
+}
+
 }  // namespace agentd::render

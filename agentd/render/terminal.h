@@ -26,4 +26,11 @@ enum class ImageProtocol : std::uint8_t { kNone, kKitty, kIterm2, kSixel };
 
 [[nodiscard]] bool is_png(std::string_view bytes);
 
+// SECURITY: a terminal decodes what it is sent, and may take four bytes for each pixel that the
+// header claims; what is larger is only saved.
+inline constexpr std::uint64_t kMaxInlinePixels = 64'000'000;
+inline constexpr std::size_t kMaxInlineBytes = 16U << 20;
+// Why a PNG file is not sent to a terminal; "" when it is.
+[[nodiscard]] std::string why_not_inline(std::string_view png);
+
 }  // namespace agentd::render

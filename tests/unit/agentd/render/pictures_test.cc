@@ -184,6 +184,36 @@ TEST(PngPixels, ABrokenFileHasNone) {
   EXPECT_FALSE(png_pixels(wrong));
 }
 
+// The header of a PNG file alone.
+std::string header_of(std::uint32_t width, std::uint32_t height) {
+  std::string file("\x89PNG\r\n\x1a\n\0\0\0\rIHDR", 16);
+  for (const std::uint32_t side : {width, height}) {
+    for (const unsigned shift : {24U, 16U, 8U, 0U}) file += static_cast<char>(side >> shift);
+  }
+  return file;
+}
+
+TEST(InlinePictures, HaveALimitOfPixelsAndOfBytesAtAndOnePast) {
+  EXPECT_EQ(why_not_inline(png_of(picture(7, 5))), "");
+  EXPECT_EQ(why_not_inline(header_of(8000, 8000)), "") << "64 million";
+  EXPECT_NE(why_not_inline(header_of(8000, 8001)).find("8000×8001 pixels"), std::string::npos);
+  EXPECT_NE(why_not_inline(header_of(50'000, 50'000)), "");
+  EXPECT_NE(why_not_inline(header_of(0xFFFFFFFF, 0xFFFFFFFF)), "");
+  std::string large = header_of(1, 1);
+  large.resize(kMaxInlineBytes);
+  EXPECT_EQ(why_not_inline(large), "");
+  EXPECT_NE(why_not_inline(large + "x").find("16 MiB"), std::string::npos);
+}
+
+TEST(InlinePictures, AreNotMadeOfWhatHasNoHeader) {
+  const std::string whole = header_of(2, 2);
+  for (std::size_t cut = 0; cut < whole.size(); ++cut) {
+    EXPECT_NE(why_not_inline(whole.substr(0, cut)), "") << cut;
+  }
+  EXPECT_NE(why_not_inline(header_of(0, 5)), "");
+  EXPECT_NE(why_not_inline(header_of(5, 0)), "");
+}
+
 TEST(PngPixels, APictureHasALimitAtAndOnePast) {
   const Pixels line{kMaxPictureSide, 1, std::vector<std::uint8_t>(3UL * kMaxPictureSide, 51)};
   EXPECT_TRUE(png_pixels(png_of(line)));
