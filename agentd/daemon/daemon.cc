@@ -71,6 +71,7 @@ struct Parts {
                  .sandbox = sandbox,
                  .ledger = ledger,
                  .composer = started.composer,
+                 .redactor = started.redactor,
                  .max_tokens = static_cast<int>(started.configuration.max_tokens),
                  .run_wall = milliseconds_of(started.configuration.run_seconds)},
         requests({.loop = loop,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agentd/envelope/strict_json.h"
+#include "agentd/redact/quote.h"
 
 namespace agentd::envelope {
 namespace {
@@ -128,7 +129,7 @@ std::optional<Violation> read_artifact(const JsonNode* path, std::span<const std
   if (std::find(collected.begin(), collected.end(), name) == collected.end()) {
     return Violation{"artifact_not_collected",
                      "the file that \"artifact_path\" names is not in /output after the run",
-                     std::string(name.substr(0, kMaxNoteBytes))};
+                     std::string(redact::first_words(name, kMaxNoteBytes))};
   }
   artifact = name;
   return std::nullopt;

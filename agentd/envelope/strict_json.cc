@@ -7,6 +7,8 @@
 #include <optional>
 #include <unordered_set>
 
+#include "agentd/redact/quote.h"
+
 namespace agentd::envelope {
 namespace {
 
@@ -45,7 +47,7 @@ class Builder {
   bool key(std::string& name) {
     if (!keys_.back().insert(name).second) {
       (void)fail(json_code::kDuplicateKey, "a key is given twice in one object");
-      problem_->subject = name.substr(0, kMaxSubject);
+      problem_->subject = redact::first_words(name, kMaxSubject);
       return false;
     }
     open_.back()->keys.push_back(std::move(name));

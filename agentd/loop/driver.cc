@@ -133,6 +133,7 @@ Event Driver::take_reply(ModelReply reply) {
   made.finish_reason = reply.completion.finish_reason;
   made.model_tries = reply.completion.tries;
   last_reply_ = std::move(reply.completion.text);
+  detail_.clear();  // of a first try at an earlier run
   const Finish finish = reply.completion.finish;
   if (finish == Finish::kFiltered) {
     made.failure = FailureClass::kProvider;
@@ -144,6 +145,10 @@ Event Driver::take_reply(ModelReply reply) {
   auto extracted = envelope::extract_code(last_reply_, language_, cut);
   if (auto* none = std::get_if<envelope::NoCode>(&extracted)) {
     made.failure = FailureClass::kProvider;
+    if (finish == Finish::kCut) {  // not the model's doing: it has nothing to mend
+      made.error = record::Error{"broken", std::string(kBrokenReply)};
+      return {.kind = Event::Kind::kProviderFailed};
+    }
     made.error = record::Error{none->code, none->detail};
     repair_ = prompts::Repair{.kind = prompts::RepairKind::kNoCode, .problem = none->detail + "."};
     return {.kind = Event::Kind::kReplyRejected};
@@ -152,6 +157,14 @@ Event Driver::take_reply(ModelReply reply) {
   if (block.prose_bytes > 0) {
     sbx::log::debug("prose around a program was ignored",
                     {{"request", record_.id}, {"bytes", std::uint64_t{block.prose_bytes}}});
+  }
+  // SECURITY: a key of ours gets into no sandbox, not even from the one who was given it.
+  if (services_.redactor.holds_own(block.code)) {
+    made.failure = FailureClass::kProvider;
+    made.error = record::Error{"own_secret", std::string(kOwnSecret)};
+    repair_ = prompts::Repair{.kind = prompts::RepairKind::kNoCode,
+                              .problem = std::string(kOwnSecret) + "."};
+    return {.kind = Event::Kind::kReplyRejected};
   }
   made.code = std::move(block.code);
   return {.kind = Event::Kind::kReplyAccepted};
@@ -172,7 +185,7 @@ Task<Event> Driver::execute() {
   attempt().failure.reset();  // of a first try that the sandbox failed
   attempt().error.reset();
   attempt().run_seconds += ran_->seconds;
-  attempt().run = record::run_of(ran_->result);
+  attempt().run = record::run_of(ran_->result, services_.redactor);
   co_return Event{.kind = Event::Kind::kRunEnded};
 }
 
@@ -203,6 +216,10 @@ Event Driver::report() {
   if (last_ok_) {
     record::Result raw{.kind = record::Result::Kind::kRaw};
     raw.text = last_ok_->out;
+    if (last_ok_->out_dropped > 0) {
+      raw.text.insert(last_ok_->out_cut,
+                      fmt::format("\n[… {} bytes were not kept …]\n", last_ok_->out_dropped));
+    }
     raw.banner =
         "No attempt gave a result in the agreed form. This is what the last program that "
         "ended without an error printed.";

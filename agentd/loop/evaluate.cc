@@ -8,7 +8,9 @@
 #include <csignal>
 #include <cstring>
 #include <string_view>
+#include <variant>
 
+#include "agentd/redact/quote.h"
 #include "runtime/base/scope_exit.h"
 
 namespace agentd::loop {
@@ -76,7 +78,7 @@ std::string words_of(const RunResult& run) {
 }
 
 std::string_view last_line(std::string_view text) {
-  return envelope::last_line(text).substr(0, kMaxQuote);
+  return redact::first_words(envelope::last_line(text), kMaxQuote);
 }
 
 Judgement failed(FailureClass failure, std::string code, std::string problem,
@@ -102,10 +104,9 @@ Judgement judge_exit(const RunResult& run, const std::string& pattern) {
 
 std::string with_subject(const envelope::Violation& violation) {
   if (violation.subject.empty()) return violation.detail;
-  return fmt::format("{}: {}", violation.detail, violation.subject.substr(0, kMaxQuote));
+  return fmt::format("{}: {}", violation.detail, redact::first_words(violation.subject, kMaxQuote));
 }
 
-// A long last line loses its middle with that of stdout, and is then whatever is left of it.
 std::string cut_text(const RunResult& run) {
   if (run.out_dropped == 0) return {};
   return fmt::format(
@@ -114,10 +115,71 @@ std::string cut_text(const RunResult& run) {
       run.out_dropped);
 }
 
-Judgement judge_envelope(const RunResult& run) {
+// The last line lies behind what was dropped, with the end of the line before it. Otherwise it lost
+// a part, and what is left of it may still look like a result.
+bool has_whole_last_line(const RunResult& run) {
+  if (run.out_dropped == 0) return true;
+  const std::string_view line = envelope::last_line(run.out);
+  if (line.empty()) return false;
+  const auto begin = static_cast<std::size_t>(line.data() - run.out.data());
+  const std::size_t before = run.out.rfind('\n', begin);
+  return before != std::string::npos && before >= run.out_cut;
+}
+
+struct Signature {
+  std::string_view media_type;
+  std::size_t at;
+  std::string_view bytes;
+};
+constexpr std::array<Signature, 4> kSignatures = {{{"image/png", 0, "\x89PNG\r\n\x1a\n"},
+                                                   {"image/jpeg", 0, "\xff\xd8\xff"},
+                                                   {"image/gif", 0, "GIF8"},
+                                                   {"image/webp", 8, "WEBP"}}};
+
+// A chart is what its name says, for the kinds that can be told.
+std::optional<envelope::Violation> check_picture(const envelope::Envelope& result,
+                                                 const RunResult& run) {
+  if (result.type != envelope::Type::kChart) return std::nullopt;
+  for (const sandbox::OutputFile& file : run.files) {
+    if (file.path != result.artifact) continue;
+    for (const Signature& kind : kSignatures) {
+      if (file.media_type != kind.media_type) continue;
+      const std::string_view content = file.content;
+      if (content.substr(std::min(kind.at, content.size())).starts_with(kind.bytes)) continue;
+      return envelope::Violation{
+          "bad_picture",
+          fmt::format("the file that \"artifact_path\" names holds no picture of its type, {}",
+                      kind.media_type),
+          file.path};
+    }
+  }
+  return std::nullopt;
+}
+
+std::variant<envelope::Envelope, envelope::Violation> envelope_of(const RunResult& run) {
+  if (!has_whole_last_line(run)) {
+    return envelope::Violation{"cut_output", "the last line of stdout was not kept whole"};
+  }
   std::vector<std::string> collected;
   for (const sandbox::OutputFile& file : run.files) collected.push_back(file.path);
   auto parsed = envelope::parse(run.out, collected);
+  if (const auto* good = std::get_if<envelope::Envelope>(&parsed)) {
+    if (auto broken = check_picture(*good, run)) return *std::move(broken);
+    return parsed;
+  }
+  auto& violation = std::get<envelope::Violation>(parsed);
+  if (violation.code == "artifact_not_collected") {
+    for (const sandbox::Refused& entry : run.refused) {
+      if (entry.path != violation.subject) continue;
+      violation.detail =
+          "the file that \"artifact_path\" names was not taken from /output: " + entry.reason;
+    }
+  }
+  return parsed;
+}
+
+Judgement judge_envelope(const RunResult& run) {
+  auto parsed = envelope_of(run);
   if (auto* good = std::get_if<envelope::Envelope>(&parsed)) {
     return {.envelope = std::move(*good)};
   }

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -28,6 +29,12 @@ struct NoReply {
   std::string detail{};
   std::optional<record::Attempt> billed{};  // the call, if it may have cost something; without `n`
 };
+
+// What is said of a reply that both drivers refuse.
+inline constexpr std::string_view kBrokenReply =
+    "the connection to the model ended before its reply did";
+inline constexpr std::string_view kOwnSecret =
+    "the program holds a key of agentd's own and was not run; write it without one";
 
 using ModelOutcome = std::variant<ModelReply, NoReply>;
 

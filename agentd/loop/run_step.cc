@@ -3,6 +3,8 @@
 #include <cmath>
 #include <utility>
 
+#include "agentd/loop/clean_run.h"
+
 namespace agentd::loop {
 
 using sandbox::RunResult;
@@ -43,6 +45,7 @@ Task<RunStepOutcome> RunStep::run(std::string language, std::string code) {
   }
   Ran ran;
   ran.result = std::move(std::get<RunResult>(outcome));
+  clean_run(ran.result, services_.redactor);
   ran.seconds = seconds;
   if (ran.result.status == "timeout") ran.cut_by = plan.lowered_by;
   spending_.settle_run(plan, rounded_up(ran.result.duration_seconds));

@@ -8,6 +8,7 @@
 #include "agentd/prompts/composer.h"
 #include "agentd/providers/provider.h"
 #include "agentd/record/record.h"
+#include "agentd/redact/redactor.h"
 #include "agentd/sandbox/sandbox.h"
 
 namespace agentd::loop {
@@ -17,6 +18,7 @@ struct Services {
   sandbox::Sandbox& sandbox;
   ledger::Ledger& ledger;
   const prompts::Composer& composer;
+  const redact::Redactor& redactor;
   int max_tokens = 2048;                       // of one reply
   std::chrono::milliseconds run_wall{30'000};  // of one run
   std::function<std::chrono::steady_clock::time_point()> now = std::chrono::steady_clock::now;

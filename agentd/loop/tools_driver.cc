@@ -120,6 +120,12 @@ Task<std::optional<Ending>> ToolsDriver::iterate() {
   made.finish_reason = reply.completion.finish_reason;
   made.model_tries = reply.completion.tries;
   made.text = reply.completion.text;
+  if (reply.completion.finish == providers::Finish::kCut) {
+    made.failure = FailureClass::kProvider;
+    made.error = record::Error{"broken", std::string(kBrokenReply)};
+    ending = ending_of({.kind = Event::Kind::kProviderFailed});
+    co_return ending;
+  }
   if (reply.completion.tool_calls.empty()) {
     ending = take_answer(reply.completion);
     co_return ending;
@@ -160,7 +166,9 @@ Task<std::optional<Ending>> ToolsDriver::use_tools(std::vector<ToolCall> calls) 
     } else {
       RunCodeArguments arguments = parse_run_code(call.arguments, languages_);
       use.output = arguments.error;
-      if (arguments.error.empty()) {
+      if (services_.redactor.holds_own(arguments.code)) {
+        use.output = "It was not run: " + std::string(kOwnSecret) + ".";
+      } else if (arguments.error.empty()) {
         ending = co_await run_code(std::move(arguments.language), std::move(arguments.code), use);
       }
     }
@@ -183,9 +191,10 @@ Task<std::optional<Ending>> ToolsDriver::run_code(std::string language, std::str
   }
   auto& ran = std::get<Ran>(outcome);
   made.run_seconds += ran.seconds;
+  ran.result.out = services_.redactor.clean(ran.result.out).text();  // it is cut below
   use.is_error = !ran.result.ok();
   use.output = describe_run(ran.result);
-  use.run = record::run_of(ran.result);
+  use.run = record::run_of(ran.result, services_.redactor);
   if (ran.cut_by) ending = Ending{.reason = Reason::kCeiling, .ceiling = ran.cut_by};
   // What the last good run left is what the answer can be about.
   if (ran.result.ok() && !ran.result.files.empty()) {
@@ -206,7 +215,7 @@ std::optional<record::Error> fault_of_answer(const providers::Completion& reply)
     return record::Error{"withheld",
                          "the provider withheld the reply (" + reply.finish_reason + ")"};
   }
-  if (reply.finish == Finish::kLength || reply.finish == Finish::kCut) {
+  if (reply.finish == Finish::kLength) {
     return record::Error{"cut", "That reply was cut off before its end: answer in fewer words"};
   }
   if (is_blank(reply.text)) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "agentd/providers/json_access.h"
+#include "agentd/redact/quote.h"
 
 namespace agentd::providers {
 namespace {
@@ -65,7 +66,7 @@ std::string error_message(std::string_view body) {
       break;
     }
   }
-  return text_of(found).substr(0, kMaxMessage);
+  return std::string(redact::first_words(text_of(found), kMaxMessage));
 }
 
 }  // namespace agentd::providers

@@ -17,7 +17,9 @@ bool is_inside_a_character(char byte) {
 }
 
 // Takes the middle out of what is long. How many bytes those were.
-std::uint64_t drop_middle(std::string& text) {
+std::uint64_t drop_middle(std::string& text, const redact::Redactor& redactor) {
+  if (text.size() <= 2 * kHalfStream) return 0;
+  text = redactor.clean(text).text();  // a key that is cut is found no more
   if (text.size() <= 2 * kHalfStream) return 0;
   std::size_t begin = kHalfStream;
   std::size_t end = text.size() - kHalfStream;
@@ -29,7 +31,7 @@ std::uint64_t drop_middle(std::string& text) {
 
 }  // namespace
 
-Run run_of(const sandbox::RunResult& result) {
+Run run_of(const sandbox::RunResult& result, const redact::Redactor& redactor) {
   Run run{.id = result.id,
           .status = result.status,
           .exit_code = result.exit_code,
@@ -42,7 +44,7 @@ Run run_of(const sandbox::RunResult& result) {
           .limits_hit = result.limits_hit,
           .notes = result.notes,
           .refused = result.refused};
-  run.out_dropped += drop_middle(run.out);
+  run.out_dropped += drop_middle(run.out, redactor);
   for (const sandbox::OutputFile& file : result.files) {
     run.files.push_back({.path = file.path,
                          .size = file.size,

@@ -13,6 +13,7 @@
 #include "agentd/envelope/envelope.h"
 #include "agentd/loop/state.h"
 #include "agentd/record/money.h"
+#include "agentd/redact/redactor.h"
 #include "agentd/sandbox/sandbox.h"
 
 namespace agentd::record {
@@ -60,7 +61,8 @@ struct Run {
   std::vector<sandbox::OutputFile> files{};  // without content
   std::vector<sandbox::Refused> refused{};
 };
-[[nodiscard]] Run run_of(const sandbox::RunResult& result);
+// Cleans stdout before it cuts it.
+[[nodiscard]] Run run_of(const sandbox::RunResult& result, const redact::Redactor& redactor);
 
 struct Error {
   std::string code;

@@ -158,6 +158,12 @@ OwnSecrets::OwnSecrets(const std::vector<Secret>& secrets) {
   }
 }
 
+std::size_t OwnSecrets::longest() const {
+  std::size_t bytes = 0;
+  for (const Secret& secret : plain_) bytes = std::max(bytes, secret.reveal().size());
+  return bytes;
+}
+
 std::size_t OwnSecrets::match_at(std::string_view text, std::size_t at) const {
   if (!may_start(text[at])) return 0;
   std::size_t longest = 0;

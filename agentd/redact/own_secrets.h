@@ -24,6 +24,7 @@ class OwnSecrets {
   // The length of what starts at `at`; 0 for nothing.
   [[nodiscard]] std::size_t match_at(std::string_view text, std::size_t at) const;
   [[nodiscard]] bool empty() const { return plain_.empty(); }
+  [[nodiscard]] std::size_t longest() const;  // as it is
   // True when `c` can be the first byte of what match_at() finds: a quick filter.
   [[nodiscard]] bool may_start(char c) const { return first_.test(static_cast<unsigned char>(c)); }
 

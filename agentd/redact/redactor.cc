@@ -106,6 +106,19 @@ std::size_t Redactor::whole_length(std::string_view text, std::size_t from,
   return length;
 }
 
+bool Redactor::holds_own(std::string_view text) const {
+  for (std::size_t i = 0; !own_->empty() && i < text.size(); ++i) {
+    if (own_->match_at(text, i) > 0) return true;
+  }
+  return false;
+}
+
+std::size_t Redactor::reach() const {
+  constexpr std::size_t kOthers = 4096;  // a private key in PEM
+  constexpr std::size_t kWidest = 6;     // of a byte's forms: \u0041
+  return std::max(kOthers, kWidest * own_->longest());
+}
+
 std::vector<Redactor::Hit> Redactor::find(std::string_view text) const {
   std::vector<Hit> hits;
   // Names and numbers, which are most of a record, are too short for any.

@@ -67,6 +67,11 @@ class Redactor {
 
   // Each hit as "[redacted:NAME]"; bytes that are not UTF-8 as U+FFFD.
   [[nodiscard]] Clean clean(std::string_view text) const;
+  // An own secret is in it, in some form.
+  [[nodiscard]] bool holds_own(std::string_view text) const;
+  // Whoever has taken bytes out of a text takes as many more on both sides, so that of a key that
+  // was cut no half is left.
+  [[nodiscard]] std::size_t reach() const;
   // Every string in it, keys too; compact.
   [[nodiscard]] Clean clean_json(const nlohmann::ordered_json& json) const;
 

@@ -2,10 +2,12 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "runtime/base/base64.h"
+#include "runtime/base/utf8.h"
 
 namespace agentd::sandbox {
 namespace {
@@ -31,6 +33,24 @@ std::optional<std::vector<OutputFile>> files_of(const Json& list) {
   return files;
 }
 
+// Where in the text of a stream its middle is missing: behind the half of the limit, rounded up, of
+// the program's bytes. What is not said is as if nothing behind it were known to be whole.
+std::size_t cut_of(const Json& json, const std::string& stream, const std::string& text) {
+  const Json limits = json.value("limits", Json::object());
+  const auto limit = limits.find(stream + "_bytes");
+  if (limit == limits.end() || !limit->is_number_unsigned()) return text.size();
+  const auto bytes = limit->get<std::uint64_t>();
+  std::size_t head = bytes - bytes / 2;
+  if (const auto raw = json.find(stream + "_base64"); raw != json.end()) {
+    const auto decoded = sbx::decode_base64(raw->get_ref<const std::string&>());
+    if (!decoded) return text.size();
+    std::string shown;  // the two parts were decoded apart, too
+    (void)sbx::append_replacing(shown, std::string_view(*decoded).substr(0, head));
+    head = shown.size();
+  }
+  return std::min(head, text.size());
+}
+
 RunResult result_of(const Json& json) {
   RunResult result{.id = json.at("id").get<std::string>(),
                    .status = json.at("status").get<std::string>(),
@@ -41,6 +61,8 @@ RunResult result_of(const Json& json) {
                    .err = json.at("stderr").get<std::string>(),
                    .err_dropped = json.at("stderr_dropped").get<std::uint64_t>(),
                    .limits_hit = json.at("limits_hit").get<std::vector<std::string>>()};
+  if (result.out_dropped > 0) result.out_cut = cut_of(json, "stdout", result.out);
+  if (result.err_dropped > 0) result.err_cut = cut_of(json, "stderr", result.err);
   if (!json.at("signal").is_null()) result.signal = json.at("signal").get<int>();
   for (const Json& entry : json.at("refused")) {
     result.refused.push_back(

@@ -61,8 +61,10 @@ struct RunResult {
   double duration_seconds = 0;
   std::string out{};
   std::uint64_t out_dropped = 0;
+  std::size_t out_cut = 0;  // where in `out` they are missing, if any were dropped
   std::string err{};
   std::uint64_t err_dropped = 0;
+  std::size_t err_cut = 0;
   std::vector<OutputFile> files{};
   std::vector<Refused> refused{};
   std::vector<std::string> limits_hit{};

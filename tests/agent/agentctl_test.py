@@ -347,7 +347,8 @@ class Agentctl(OneStand):
         self.assertTrue(done.stdout.startswith(b"saved: "))
 
     def test_a_picture_that_is_none_is_saved_and_not_shown(self):
-        fake = ran(envelope("chart", None, "/output/plot.png") + "\n", [("plot.png", b"\x1b[2Jno", "image/png")])
+        content = png()[:8] + b"\x1b[2Jno"
+        fake = ran(envelope("chart", None, "/output/plot.png") + "\n", [("plot.png", content, "image/png")])
         self.stand.play([program("x")], [fake])
         for protocol in ("kitty", "iterm2", "sixel"):
             done = self.run_it("ask", "q", "--image", protocol)

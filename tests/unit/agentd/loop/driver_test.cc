@@ -26,6 +26,7 @@ using test::FakeSandbox;
 using test::ok_run;
 using test::reply_with;
 
+constexpr char kOwn[] = "tok-of-agentd-73510982";
 constexpr char kGood[] = R"({"type":"text","data":"hi"})";
 
 class DriverTest : public ::testing::Test {
@@ -59,6 +60,7 @@ class DriverTest : public ::testing::Test {
                             .sandbox = sandbox_,
                             .ledger = ledger_.ledger,
                             .composer = *composer_,
+                            .redactor = redactor_,
                             .now = [this] { return now_; }};
     Driver driver(services, submission_, record_, stop_,
                   [this](const Record& record) { on_change(record); });
@@ -100,6 +102,7 @@ class DriverTest : public ::testing::Test {
   FakeSandbox sandbox_{
       [this](const RunRequest&) { return box_(static_cast<int>(sandbox_.ran.size())); }};
   std::optional<prompts::Composer> composer_;
+  redact::Redactor redactor_{{redact::Secret(kOwn)}};
   Submission submission_;
   Record record_;
   std::chrono::steady_clock::time_point now_ = std::chrono::steady_clock::now();
@@ -224,6 +227,55 @@ TEST_F(DriverTest, AReplyWithoutAProgramCostsAnAttemptAndIsToldSo) {
   EXPECT_EQ(record_.attempts[1].error->code, "cut_reply");
   EXPECT_EQ(record_.attempts[1].failure, FailureClass::kProvider);
   EXPECT_NE(provider_.asked[2].messages.back().text.find("shorter program"), std::string::npos);
+}
+
+TEST_F(DriverTest, AConnectionThatBrokeIsNotTheModelsFaultAndEndsIt) {
+  run(
+      [](int) -> CompletionResult {
+        Completion cut = reply_with("x");
+        cut.text = "```python\nprint(";
+        cut.finish = providers::Finish::kCut;
+        return cut;
+      },
+      passes);
+  EXPECT_EQ(states_, "generate give_up gave_up");
+  EXPECT_EQ(record_.state.ending.reason, Reason::kProvider);
+  EXPECT_EQ(record_.attempts.at(0).error->code, "broken");
+  EXPECT_NE(record_.reason_text.find("connection"), std::string::npos) << record_.reason_text;
+  begin("r2");
+  run(
+      [](int) -> CompletionResult {
+        Completion whole = reply_with("print(1)");
+        whole.finish = providers::Finish::kCut;
+        return whole;
+      },
+      passes);
+  EXPECT_EQ(state_name(record_), "succeeded") << "the program was there";
+}
+
+TEST_F(DriverTest, AProgramWithAKeyOfAgentdsOwnIsNotRun) {
+  run([](int n) { return reply_with(n == 1 ? "print('" + std::string(kOwn) + "')" : "print(1)"); },
+      passes);
+  EXPECT_EQ(state_name(record_), "succeeded");
+  ASSERT_EQ(sandbox_.ran.size(), 1U);
+  EXPECT_EQ(sandbox_.ran[0].code.find(kOwn), std::string::npos);
+  EXPECT_EQ(record_.attempts.at(0).error->code, "own_secret");
+  EXPECT_TRUE(record_.attempts.at(0).code.empty());
+}
+
+TEST_F(DriverTest, WhatIsShownRawSaysWhereBytesAreMissing) {
+  run(good, [](int) -> RunOutcome {
+    sandbox::RunResult cut = ok_run(std::string(9000, 'a') + std::string(9000, 'b'));
+    cut.out_dropped = 500;
+    cut.out_cut = 9000;
+    return cut;
+  });
+  const std::string& text = record_.result->text;
+  const std::size_t mark = text.find("bytes were not kept");
+  ASSERT_NE(mark, std::string::npos);
+  EXPECT_EQ(text.substr(0, mark).find('b'), text.substr(0, mark).rfind("b"));
+  EXPECT_TRUE(text.starts_with("aaa"));
+  EXPECT_TRUE(text.ends_with("bbb"));
 }
 
 TEST_F(DriverTest, AReplyThatTheProviderWithholdsIsARefusalAndNotRepaired) {

@@ -83,16 +83,62 @@ TEST(Evaluate, TheProgramsWordsAreEvidenceAndNeverPartOfTheProblem) {
   }
 }
 
-TEST(Evaluate, AnEnvelopeThatLostItsMiddleIsSaidToHave) {
-  RunResult run = ok_run(R"({"type":"table","da,3],[4,5]]}})");
-  EXPECT_EQ(judge(run, kPattern).repair.problem.find("save"), std::string::npos);
+// It may look like a good one: a row made of the halves of two.
+TEST(Evaluate, ALastLineThatLostItsMiddleIsNoResultHoweverItLooks) {
+  const std::string first = "a line\n";
+  RunResult run = ok_run(first + R"({"type":"text","data":"1309 10043685"})");
+  EXPECT_EQ(judge(run, kPattern).failure, std::nullopt) << "nothing was dropped";
   run.out_dropped = 12345;
-  const Judgement judgement = judge(run, kPattern);
-  EXPECT_EQ(judgement.code, "not_json");
-  for (const std::string& text : {judgement.repair.problem, judgement.detail}) {
-    EXPECT_NE(text.find("12345 bytes"), std::string::npos) << text;
-    EXPECT_NE(text.find("as a file"), std::string::npos) << text;
+  for (const std::size_t cut : {first.size(), first.size() + 20, run.out.size()}) {
+    run.out_cut = cut;
+    const Judgement judgement = judge(run, kPattern);
+    EXPECT_EQ(judgement.failure, FailureClass::kEnvelope) << cut;
+    EXPECT_EQ(judgement.code, "cut_output");
+    for (const std::string& text : {judgement.repair.problem, judgement.detail}) {
+      EXPECT_NE(text.find("12345 bytes"), std::string::npos) << text;
+      EXPECT_NE(text.find("as a file"), std::string::npos) << text;
+    }
   }
+  run.out_cut = first.size() - 1;
+  EXPECT_EQ(judge(run, kPattern).failure, std::nullopt) << "it begins behind the cut";
+  RunResult only = ok_run(kGoodLine);
+  only.out_dropped = 1;
+  EXPECT_EQ(judge(only, kPattern).failure, FailureClass::kEnvelope) << "the tail of some line";
+}
+
+TEST(Evaluate, AChartIsThePictureThatItsNameSays) {
+  const auto chart = [](const std::string& media_type, const std::string& content) {
+    RunResult run = ok_run(R"({"type":"chart","artifact_path":"/output/p"})");
+    run.files = {{.path = "p", .media_type = media_type, .content = content}};
+    return judge(run, kPattern);
+  };
+  EXPECT_EQ(chart("image/png", "\x89PNG\r\n\x1a\nIHDR").failure, std::nullopt);
+  EXPECT_EQ(chart("image/webp", "RIFF....WEBPVP8 ").failure, std::nullopt);
+  EXPECT_EQ(chart("image/svg+xml", "<svg/>").failure, std::nullopt);
+  for (const char* type : {"image/png", "image/jpeg", "image/gif", "image/webp"}) {
+    for (const char* content : {"", "no picture"}) {
+      const Judgement bad = chart(type, content);
+      EXPECT_EQ(bad.code, "bad_picture") << type;
+      EXPECT_NE(bad.detail.find(": p"), std::string::npos) << bad.detail;
+    }
+  }
+}
+
+TEST(Evaluate, AFileThatWasRefusedIsSaidToHaveBeen) {
+  RunResult run = ok_run(R"({"type":"file","artifact_path":"/output/z.bin"})");
+  EXPECT_NE(judge(run, kPattern).detail.find("is not in /output"), std::string::npos);
+  run.refused = {{"z.bin", "larger than 16 MiB"}};
+  const Judgement judgement = judge(run, kPattern);
+  EXPECT_EQ(judgement.code, "artifact_not_collected");
+  for (const std::string& text : {judgement.repair.problem, judgement.detail}) {
+    EXPECT_NE(text.find("larger than 16 MiB"), std::string::npos) << text;
+  }
+}
+
+TEST(Evaluate, AQuoteEndsBetweenWords) {
+  const std::string key = "sk-abcdefghijklmnop";
+  const std::string detail = judge(failed_run(std::string(290, 'x') + ' ' + key), kPattern).detail;
+  EXPECT_EQ(detail, std::string(290, 'x')) << "half a key is found by nobody";
 }
 
 TEST(Evaluate, AResourceFailureTellsTheRuntimesNote) {

@@ -31,6 +31,8 @@ Completion answer(const std::string& text) {
   return {.text = text, .finish = providers::Finish::kStop, .usage = providers::Usage{300, 40}};
 }
 
+constexpr char kOwn[] = "tok-of-agentd-73510982";
+
 ToolCall run_code(const std::string& code) {
   return {"c", "run_code", R"({"language":"python","code":")" + code + "\"}"};
 }
@@ -54,7 +56,8 @@ class ToolsDriverTest : public ::testing::Test {
     const Services services{.provider = provider_,
                             .sandbox = sandbox_,
                             .ledger = ledger_.ledger,
-                            .composer = *composer};
+                            .composer = *composer,
+                            .redactor = redactor_};
     const Submission submission;
     ToolsDriver driver(services, submission, record_, stop_, [](const Record&) {});
     sbx::async::test::run_on(loop_, driver.run());
@@ -69,6 +72,7 @@ class ToolsDriverTest : public ::testing::Test {
 
   sbx::async::Loop loop_;
   test::TestLedger ledger_{loop_};
+  redact::Redactor redactor_{{redact::Secret(kOwn)}};
   sbx::async::Cancellation stop_;
   std::function<CompletionResult(int)> model_;
   RunOutcome outcome_;
@@ -146,7 +150,7 @@ TEST_F(ToolsDriverTest, ACutOrEmptyReplyIsNoAnswerAndIsToldSo) {
   run(
       [](int n) -> CompletionResult {
         if (n == 1) return Completion{.text = "It is 4", .finish = providers::Finish::kLength};
-        if (n == 2) return Completion{.text = "", .finish = providers::Finish::kCut};
+        if (n == 2) return Completion{.text = "", .finish = providers::Finish::kLength};
         if (n == 3) return answer(" \n");
         return answer("It is 42.");
       },
@@ -165,6 +169,41 @@ TEST_F(ToolsDriverTest, ACutOrEmptyReplyIsNoAnswerAndIsToldSo) {
     for (const auto& message : provider_.asked[call].messages) {
       EXPECT_NE(message.text.find_first_not_of(" \n"), std::string::npos)
           << "some servers refuse empty messages";
+    }
+  }
+}
+
+TEST_F(ToolsDriverTest, AConnectionThatBrokeEndsItAndHalfACallIsNotMade) {
+  run(
+      [](int) -> CompletionResult {
+        return Completion{.text = "It is",
+                          .tool_calls = {run_code("print(1)")},
+                          .finish = providers::Finish::kCut};
+      },
+      test::ok_run("never"));
+  EXPECT_EQ(record_.state.ending.reason, Reason::kProvider);
+  ASSERT_EQ(record_.attempts.size(), 1U);
+  EXPECT_EQ(record_.attempts[0].error->code, "broken");
+  EXPECT_TRUE(record_.attempts[0].tools.empty());
+  EXPECT_TRUE(sandbox_.ran.empty());
+}
+
+TEST_F(ToolsDriverTest, AKeyOfAgentdsOwnIsNotRunAndItsOutputIsCleanedBeforeItIsCut) {
+  const std::string own = kOwn;
+  const auto model = [&](int n) -> CompletionResult {
+    if (n == 1) return calls({run_code("print('" + own + "')")});
+    return n == 2 ? calls({run_code("x")}) : answer(".");
+  };
+  // Wherever the cut falls.
+  std::string long_output;
+  while (long_output.size() < 200'000) long_output += own;
+  run(model, test::ok_run(long_output));
+  EXPECT_EQ(sandbox_.ran.size(), 1U) << "the second alone";
+  EXPECT_TRUE(record_.attempts.at(0).tools.at(0).is_error);
+  const record::ToolUse& use = record_.attempts.at(1).tools.at(0);
+  for (const std::string& text : {use.output, use.run->out}) {
+    for (std::size_t at = 0; at + 8 <= own.size(); ++at) {
+      EXPECT_EQ(text.find(own.substr(at, 8)), std::string::npos) << own.substr(at, 8);
     }
   }
 }

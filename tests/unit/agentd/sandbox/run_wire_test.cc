@@ -53,6 +53,24 @@ TEST(RunWire, AResultIsRead) {
   EXPECT_EQ(run.notes.at(0).source, "kernel");
 }
 
+TEST(RunWire, WhereBytesWereDroppedIsKnownFromTheLimit) {
+  const auto cut_of = [](const nlohmann::json& json) {
+    return std::get<RunResult>(parse_run(json.dump())).out_cut;
+  };
+  auto json = result();
+  json["stdout"] = "aaabb";
+  EXPECT_EQ(cut_of(json), 5U) << "not said: nothing is known to be whole";
+  json["limits"] = {{"stdout_bytes", 5}};
+  EXPECT_EQ(cut_of(json), 3U) << "the head has the odd byte";
+  json["stdout"] =
+      "a\xEF\xBF\xBD\xEF\xBF\xBD"
+      "bb";  // two bytes that are no UTF-8
+  json["stdout_base64"] = "Yf//YmI=";
+  EXPECT_EQ(cut_of(json), 7U);
+  json["stdout_dropped"] = 0;
+  EXPECT_EQ(cut_of(json), 0U);
+}
+
 TEST(RunWire, TheSandboxsOwnFailureIsNoResult) {
   auto json = result();
   json["status"] = "sandbox_error";

@@ -71,7 +71,8 @@ class RequestServiceTest : public ::testing::Test {
     services_.emplace(loop::Services{.provider = provider_,
                                      .sandbox = sandbox_,
                                      .ledger = ledger_.ledger,
-                                     .composer = *composer_});
+                                     .composer = *composer_,
+                                     .redactor = redactor_});
     service_.emplace(RequestService::Parts{.loop = loop_,
                                            .pool = pool_,
                                            .store = ledger_.queue,
