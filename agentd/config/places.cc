@@ -8,7 +8,10 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
+#include <utility>
 
 #include "runtime/base/sys.h"
 
@@ -68,6 +71,21 @@ sbx::Result<void> make_with_parents(const std::string& path, mode_t mode) {
   }
 }
 
+// SECURITY: what is followed here could be changed to point elsewhere later.
+sbx::Result<sbx::UniqueFd> open_state_directory(const std::string& path) {
+  auto fd = sbx::sys::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (fd) return *std::move(fd);
+  std::error_code unresolved;
+  if (std::filesystem::is_symlink(path, unresolved)) {
+    const std::string target = std::filesystem::canonical(path, unresolved).string();
+    return sbx::host_lacks(
+        "open", 0, path + " is a symbolic link",
+        "name the directory itself with --state-dir" + (target.empty() ? "" : ": " + target));
+  }
+  return sbx::host_lacks("open", fd.error().sys_errno, path,
+                         "make it a directory of agentd's, or name another with --state-dir");
+}
+
 }  // namespace
 
 sbx::Result<Places> choose_places(const AgentConfig& config, bool root) {
@@ -86,8 +104,7 @@ sbx::Result<void> make_places(const Places& places) {
     if (!parent.empty()) SBX_TRY(make_with_parents(parent, 0755));
   }
   SBX_TRY(make_with_parents(places.state_dir, 0700));
-  SBX_ASSIGN(const sbx::UniqueFd fd,
-             sbx::sys::open(places.state_dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  SBX_ASSIGN(const sbx::UniqueFd fd, open_state_directory(places.state_dir));
   struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return sbx::sys_error("fstat", places.state_dir);
   if (info.st_uid != ::geteuid()) {

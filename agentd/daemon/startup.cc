@@ -84,10 +84,21 @@ Result<void> keep_memory_private() {
   return {};
 }
 
+std::string database_path(const config::Places& places) {
+  return places.state_dir + "/agentd.db";
+}
+
+// SQLite's errors do not say which file it is.
+template <typename T>
+Result<T> with_file(const config::Places& places, Result<T> result) {
+  if (result || result.error().stage != "store") return result;
+  return std::move(result).error().with_context(database_path(places));
+}
+
 Result<store::Database> open_database(const config::Places& places) {
   store::DatabaseOptions options;
-  options.path = places.state_dir + "/agentd.db";
-  return store::Database::open(options);
+  options.path = database_path(places);
+  return with_file(places, store::Database::open(options));
 }
 
 }  // namespace
@@ -133,8 +144,9 @@ Result<Started> start_up(const Arguments& arguments) {
   SBX_ASSIGN(std::string owner, ledger::own_identity());
   SBX_ASSIGN(store::Database database, open_database(places));
   SBX_ASSIGN(ledger::Book book,
-             ledger::Book::open(database, {std::move(owner), ledger::is_alive, now_ms}));
-  SBX_ASSIGN(history::History history, history::History::open(database));
+             with_file(places,
+                       ledger::Book::open(database, {std::move(owner), ledger::is_alive, now_ms})));
+  SBX_ASSIGN(history::History history, with_file(places, history::History::open(database)));
   SBX_ASSIGN(history::ArtifactFiles artifacts, history::ArtifactFiles::open(places.state_dir));
 
   Started started{.configuration = std::move(configuration),

@@ -28,6 +28,10 @@ sbx::Error error_of(sqlite3* database, int result, std::string_view operation) {
       error.sys_errno = ENOSPC;
       error.fix = "make room on the file system of the state directory";
       break;
+    case SQLITE_IOERR:  // also by a full disk, where it is not a page that has no room
+      error.sys_errno = database != nullptr ? ::sqlite3_system_errno(database) : 0;
+      error.fix = "see whether the file system of the state directory is full, or broken";
+      break;
     case SQLITE_NOTADB:
     case SQLITE_CORRUPT:
       error.fix = "move the state directory's agentd.db away; a new one is made";

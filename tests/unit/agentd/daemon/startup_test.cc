@@ -1,0 +1,84 @@
+// What a start says when the place for its state is not as it should be: which file, and a fix.
+#include "agentd/daemon/startup.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "runtime/base/sys.h"
+#include "tests/support/process.h"
+
+namespace agentd::daemon {
+namespace {
+
+class StateDirectory : public ::testing::Test {
+ protected:
+  Arguments arguments() const {
+    Arguments arguments;
+    arguments.config = directory_.write("agentd.toml", "[provider]\nkind = \"replay\"\n");
+    arguments.socket = directory_.path() + "/a.sock";
+    arguments.state_dir = directory_.path() + "/state";
+    return arguments;
+  }
+  // What a start says, in a process whose files may be so large: of its own also as a start keeps
+  // its memory to itself.
+  static std::string said_with_room(const Arguments& arguments, rlim_t bytes) {
+    auto pipe = sbx::sys::pipe();
+    if (!pipe) return to_string(pipe.error());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const rlimit room{bytes, bytes};
+      if (::signal(SIGXFSZ, SIG_IGN) == SIG_ERR || ::setrlimit(RLIMIT_FSIZE, &room) != 0) {
+        ::_exit(1);
+      }
+      const auto started = start_up(arguments);
+      const std::string said =
+          started ? "started" : to_string(started.error()) + "; fix: " + started.error().fix;
+      (void)sbx::sys::write_all(pipe->second.get(), said);  // else nothing is read
+      ::_exit(0);
+    }
+    pipe->second.reset();
+    const auto said = sbx::sys::read_all(pipe->first.get(), 65536);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return said ? *said : to_string(said.error());
+  }
+  sbx::test::TemporaryDirectory directory_;
+};
+
+TEST_F(StateDirectory, WithoutRoomIsNamedWithAFixHoweverFarTheStartComes) {
+  EXPECT_EQ(said_with_room(arguments(), RLIM_INFINITY), "started") << "the control";
+  for (const rlim_t room : {rlim_t{0}, rlim_t{1024}, rlim_t{16384}}) {
+    Arguments fresh = arguments();
+    fresh.state_dir += std::to_string(room);
+    const std::string said = said_with_room(fresh, room);
+    EXPECT_NE(said.find(fresh.state_dir + "/agentd.db"), std::string::npos) << said;
+    EXPECT_NE(said.find("fix: "), std::string::npos) << said;
+    EXPECT_NE(said.find("file system of the state directory"), std::string::npos) << said;
+  }
+}
+
+TEST_F(StateDirectory, ThatIsALinkIsRefusedWithWhereItPoints) {
+  Arguments linked = arguments();
+  const std::string target = directory_.path() + "/target";
+  std::filesystem::create_directory(target);
+  std::filesystem::create_directory_symlink(target, linked.state_dir);
+  const std::string said = said_with_room(linked, RLIM_INFINITY);
+  EXPECT_NE(said.find(linked.state_dir + " is a symbolic link; fix: "), std::string::npos) << said;
+  EXPECT_NE(said.find("--state-dir: " + target), std::string::npos) << said;
+}
+
+TEST_F(StateDirectory, ThatIsAFileIsRefusedWithAFix) {
+  Arguments wrong = arguments();
+  wrong.state_dir = directory_.write("file", "");
+  const std::string said = said_with_room(wrong, RLIM_INFINITY);
+  EXPECT_NE(said.find(wrong.state_dir), std::string::npos) << said;
+  EXPECT_NE(said.find("--state-dir"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace agentd::daemon
