@@ -5,6 +5,9 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <array>
+#include <string_view>
+#include <utility>
 
 namespace agentd::cli {
 namespace {
@@ -50,6 +53,27 @@ void add_verbs(CLI::App& app, Arguments& out) {
   verb("doctor", Verb::kDoctor);
 }
 
+// That of the page which is asked for.
+Verb first_verb(const std::vector<std::string>& words) {
+  constexpr std::array<std::pair<std::string_view, Verb>, 5> kVerbs = {{
+      {"ask", Verb::kAsk},
+      {"show", Verb::kShow},
+      {"history", Verb::kHistory},
+      {"cancel", Verb::kCancel},
+      {"doctor", Verb::kDoctor},
+  }};
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i] == "--socket") {
+      ++i;  // its value is none
+      continue;
+    }
+    for (const auto& [name, verb] : kVerbs) {
+      if (words[i] == name) return verb;
+    }
+  }
+  return Verb::kHelp;
+}
+
 }  // namespace
 
 sbx::Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
@@ -68,7 +92,10 @@ sbx::Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
   const auto typed = [&words](const char* word) {
     return std::find(words.begin(), words.end(), word) != words.end();
   };
-  if (words.empty() || typed("--help") || typed("-h")) return out;
+  if (words.empty() || typed("--help") || typed("-h")) {
+    out.about = first_verb(words);
+    return out;
+  }
   try {
     std::vector<std::string> reversed(words.rbegin(), words.rend());  // taken from the back
     app.parse(std::move(reversed));
@@ -81,31 +108,6 @@ sbx::Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
     return sbx::invalid("no verb was given", kSeeHelp);
   }
   return out;
-}
-
-std::string help_text() {
-  return R"help(agentctl: asks agentd, and shows what comes back.
-
-  agentctl ask "TEXT" [--file F]… [--js] [--json] [--save DIR] [--image HOW]
-  agentctl show ID    [--json] [--save DIR] [--image HOW]
-  agentctl history    [--limit N] [--json]
-  agentctl cancel ID
-  agentctl doctor                       what works, and what to do about the rest
-
-The result goes to stdout; states, attempts and the footer to stderr. Ctrl-C cancels.
-
-  --file F       a file for the program, repeatable
-  --js           a JavaScript program instead of Python
-  --json         the whole record, and nothing else on stdout
-  --save DIR     save every file of the result there; else what a chart or a file result
-                 names is saved in a new directory agentd-ID
-  --image HOW    auto, kitty, iterm2, sixel, none
-  --socket PATH  default AGENTD_SOCKET, /run/agentd/agentd.sock,
-                 $XDG_RUNTIME_DIR/sbx/agentd.sock
-  --version      which release this is
-
-Exit codes: 0 success; 1 gave up, or cancelled; 2 wrong use; 3 agentd or the sandbox failed.
-)help";
 }
 
 }  // namespace agentd::cli

@@ -39,7 +39,7 @@ int dispatch(const Arguments& arguments) {
   ApiClient client(socket);
   switch (arguments.verb) {
     case Verb::kHelp:
-      return print(help_text());
+      return print(help_text(arguments.about));
     case Verb::kVersion:
       return print("agentctl " SBX_VERSION "\n");
     case Verb::kShow:

@@ -25,6 +25,14 @@ std::string money(double dollars) {
   return dollars == 0 ? "$0" : fmt::format("${:.5f}", dollars);
 }
 
+// "2026-01-02T03:04:05.678Z" without the fraction.
+std::string whole_seconds(const std::string& time) {
+  constexpr std::size_t kUntilTheFraction = 19;
+  if (time.size() <= kUntilTheFraction) return time;
+  const bool utc = time.ends_with('Z');
+  return time.substr(0, kUntilTheFraction) + (utc ? "Z" : "");
+}
+
 std::string body_text(const Json& result) {
   const std::string type = text_at(result, "type");
   const Json& data = member(result, "data");
@@ -79,6 +87,9 @@ std::string footer(const Json& record) {
       escape_for_terminal(text_at(provider, "kind")),
       flag_at(provider, "replayed") ? std::string(", recorded")
                                     : " " + escape_for_terminal(text_at(provider, "model")));
+  if (const std::string id = text_at(record, "id"); !id.empty()) {
+    text.insert(text.size() - 1, " · " + escape_for_terminal(id));
+  }
   if (text_at(record, "state") != "succeeded") {
     text += escape_for_terminal(text_at(record, "state")) + ": " +
             escape_for_terminal(text_at(member(record, "reason"), "text")) + '\n';
@@ -102,8 +113,8 @@ std::string history_lines(const Json& page) {
   for (const Json& each : member(page, "requests")) {
     const std::string what = escape_for_terminal(text_at(each, "text"));
     text += fmt::format(
-        "{}  {:<19.19}  {:<9}  {:>2}  {:>9}  {}\n", escape_for_terminal(text_at(each, "id")),
-        escape_for_terminal(text_at(each, "created_at")),
+        "{}  {:<20}  {:<9}  {:>2}  {:>9}  {}\n", escape_for_terminal(text_at(each, "id")),
+        escape_for_terminal(whole_seconds(text_at(each, "created_at"))),
         escape_for_terminal(text_at(each, "state")), number_at(each, "attempts_made"),
         money(number_at(each, "cost_usd")), cut_to_width(what, 60));
   }

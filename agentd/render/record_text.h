@@ -15,7 +15,7 @@ namespace agentd::render {
 // One line for each attempt: class, time, tokens, cost.
 [[nodiscard]] std::string attempt_lines(const nlohmann::ordered_json& record);
 
-// Attempts, wall time, cost, provider; and why it ended where that was no success.
+// Attempts, wall time, cost, provider, id; and why it ended where that was no success.
 [[nodiscard]] std::string footer(const nlohmann::ordered_json& record);
 
 // "provider: replay (recordings; no model is asked)". `info` is agentd's /v1/info.

@@ -125,7 +125,8 @@ class Agentctl(OneStand):
         self.assertRegex(lines[8], r"^  1 runtime +\d+\.\d s +1100 tokens  \$0\.000\d\d  NameError: x$")
         self.assertRegex(lines[9], r"^  2 ok +\d+\.\d s +1100 tokens  \$0\.000\d\d$")
         self.assertRegex(lines[10],
-                         r"^2 attempts · \d+\.\d s · \$0\.000\d\d \(list price\) · provider: openai m-1$")
+                         r"^2 attempts · \d+\.\d s · \$0\.000\d\d \(list price\) · provider: openai m-1 · "
+                         r"rq_[0-9a-f]{32}$")
         self.assertEqual(len(lines), 11)
 
     def test_wrong_use_exits_2_says_why_and_prints_no_result(self):
@@ -231,7 +232,7 @@ class Agentctl(OneStand):
         done = self.run_it("history", "--limit", "2")
         lines = done.stdout.decode().splitlines()
         self.assertEqual((done.returncode, len(lines), done.stderr), (0, 2, b""))
-        self.assertRegex(lines[0], r"^rq_[0-9a-f]{32}  \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d  succeeded +1 +"
+        self.assertRegex(lines[0], r"^rq_[0-9a-f]{32}  \d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ  succeeded +1 +"
                                    r"\$0\.0\d+  second q")
         self.assertTrue(lines[1].endswith("first question"))
         page = json.loads(self.run_it("history", "--limit", "1", "--json").stdout)

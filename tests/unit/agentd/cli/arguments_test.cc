@@ -57,6 +57,14 @@ TEST(AgentctlArguments, HelpWinsOverEverythingElse) {
   EXPECT_EQ(good({"ask", "--nonsense", "--help"}).verb, Verb::kHelp);
 }
 
+TEST(AgentctlArguments, HelpIsOfTheVerbThatWasTyped) {
+  EXPECT_EQ(good({"--help"}).about, Verb::kHelp);
+  EXPECT_EQ(good({"ask", "--help"}).about, Verb::kAsk);
+  EXPECT_EQ(good({"--help", "doctor"}).about, Verb::kDoctor);
+  EXPECT_EQ(good({"--socket", "show", "history", "-h"}).about, Verb::kHistory);
+  EXPECT_EQ(good({"--help", "--socket"}).about, Verb::kHelp);
+}
+
 TEST(AgentctlArguments, WhatDoesNotExistIsAMistake) {
   EXPECT_NE(mistake({"asks", "q"}), "");
   EXPECT_NE(mistake({"ask"}), "");
@@ -82,6 +90,21 @@ TEST(AgentctlHelp, NamesEveryVerbOptionAndExitCode) {
        {"ask", "show", "history", "cancel", "doctor", "--file", "--js", "--json", "--save",
         "--image", "--limit", "--socket", "--version", "Exit codes: 0", "1 ", "2 ", "3 "}) {
     EXPECT_NE(help.find(word), std::string::npos) << word;
+  }
+}
+
+TEST(AgentctlHelp, EachVerbHasAPageWithItsOptionsAndExitCodes) {
+  const std::vector<std::pair<Verb, std::vector<const char*>>> pages = {
+      {Verb::kAsk, {"agentctl ask", "--file", "--js", "--json", "--save", "--image"}},
+      {Verb::kShow, {"agentctl show ID", "--json", "--save", "--image"}},
+      {Verb::kHistory, {"agentctl history", "--limit", "--json"}},
+      {Verb::kCancel, {"agentctl cancel ID"}},
+      {Verb::kDoctor, {"agentctl doctor"}}};
+  for (const auto& [verb, words] : pages) {
+    const std::string page = help_text(verb);
+    for (const char* word : words) EXPECT_NE(page.find(word), std::string::npos) << word;
+    EXPECT_NE(page.find("--socket"), std::string::npos) << page;
+    EXPECT_NE(page.find("Exit codes: 0"), std::string::npos) << page;
   }
 }
 

@@ -75,13 +75,15 @@ TEST(AttemptLines, HaveClassTimeTokensAndCost) {
             "  2 ok           2.8 s    1120 tokens  $0.00043\n");
 }
 
-TEST(Footer, HasAttemptsTimeCostAndProvider) {
+TEST(Footer, HasAttemptsTimeCostProviderAndId) {
   Json record = record_with(nullptr);
-  EXPECT_EQ(footer(record), "2 attempts · 4.2 s · $0.00123 (list price) · provider: openai m-1\n");
+  EXPECT_EQ(footer(record),
+            "2 attempts · 4.2 s · $0.00123 (list price) · provider: openai m-1 · rq_1\n");
   record["attempts"].erase(1);
   record["cost_usd"] = 0;
   record["provider"] = {{"kind", "replay"}, {"model", "replay"}, {"replayed", true}};
-  EXPECT_EQ(footer(record), "1 attempt · 4.2 s · $0 (list price) · provider: replay, recorded\n");
+  EXPECT_EQ(footer(record),
+            "1 attempt · 4.2 s · $0 (list price) · provider: replay, recorded · rq_1\n");
 }
 
 TEST(Footer, SaysWhyItEndedWhereThatWasNoSuccess) {
@@ -118,9 +120,9 @@ TEST(HistoryLines, AreOneForEachRequestAndCutWhereTheTextIsLong) {
                      {"text", "short"}}}},
                   {"next", nullptr}};
   EXPECT_EQ(history_lines(page),
-            "rq_2  2026-01-02T03:04:05  succeeded   1   $0.00100  " + std::string(59, 't') +
+            "rq_2  2026-01-02T03:04:05Z  succeeded   1   $0.00100  " + std::string(59, 't') +
                 "…\n"
-                "rq_1  2026-01-02T03:04:04  gave_up     3         $0  short\n");
+                "rq_1  2026-01-02T03:04:04Z  gave_up     3         $0  short\n");
 }
 
 // SECURITY: whatever a model or a program wrote, wherever it stands.
