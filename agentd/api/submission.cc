@@ -86,6 +86,7 @@ class Reader {
   Submitted result_;
   bool has_text_ = false;
   std::vector<File> files_;
+  std::size_t file_bytes_ = 0;  // of all
   std::set<std::string> names_;
   Problem problem_;
 };
@@ -256,7 +257,8 @@ bool Reader::read_file(const JsonValue& value, const std::string& field) {
                               "This is not base64 as in RFC 4648, with padding and in one line."));
   }
   result_.held_bytes += content->text.size();
-  if (result_.held_bytes > kMaxFileBytes / 3 * 4) {
+  file_bytes_ += decoded->size();
+  if (file_bytes_ > kMaxFileBytes) {
     return fail({.status = 413,
                  .code = "files_too_large",
                  .detail = fmt::format("The files are larger than {} bytes.", kMaxFileBytes),

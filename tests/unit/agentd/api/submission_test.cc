@@ -149,8 +149,8 @@ TEST(Submission, SizesHaveLimitsAtAndOnePast) {
     return R"({"text":"a","files":[{"name":"a","content_base64":")" +
            sbx::encode_base64(std::string(bytes, 'x')) + "\"}]}";
   };
-  EXPECT_EQ(refusal_of(large(kMaxFileBytes - 2)), "ok");
-  EXPECT_EQ(refusal_of(large(kMaxFileBytes + 3)), "files_too_large");
+  EXPECT_EQ(refusal_of(large(kMaxFileBytes)), "ok");
+  EXPECT_EQ(refusal_of(large(kMaxFileBytes + 1)), "files_too_large");
   EXPECT_EQ(refusal_of(R"({"text":"a","label":")" + std::string(kMaxLabel, 'l') + "\"}"), "ok");
   EXPECT_EQ(refusal_of(R"({"text":"a","label":")" + std::string(kMaxLabel + 1, 'l') + "\"}"),
             "invalid_value");
