@@ -12,6 +12,14 @@ std::string last_error(const Record& record) {
   return record.attempts.back().error->detail;
 }
 
+// In dollars, to the last digit that is not 0: a budget may be smaller than a cent.
+std::string whole_amount(record::MicroDollars amount) {
+  std::string text = fmt::format("{:.6f}", dollars(amount));
+  while (text.ends_with('0')) text.pop_back();
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
 std::string ceiling_text(const Record& record) {
   const record::Budget& budget = record.budget;
   const bool tools = record.mode == record::Mode::kTools;
@@ -26,8 +34,8 @@ std::string ceiling_text(const Record& record) {
       return fmt::format("the budget of {} tokens leaves no room for another model call",
                          budget.tokens);
     case Ceiling::kCost:
-      return fmt::format("the budget of ${:.4f} leaves no room for another model call",
-                         dollars(budget.cost));
+      return fmt::format("the budget of ${} leaves no room for another model call",
+                         whole_amount(budget.cost));
     case Ceiling::kSandboxSeconds:
       return fmt::format("the budget of {:g} seconds in the sandbox is used up",
                          static_cast<double>(budget.sandbox.count()) / 1000);
