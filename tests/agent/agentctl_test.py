@@ -62,7 +62,9 @@ def on_terminal(command, environment, answer=None):
 class OtherAgentd(Server):
     """Something on agentd's socket that speaks its interface in a way of its own."""
 
-    def __init__(self, path, record, end=True):
+    INFO = b'{"provider": {"kind": "other"}, "sandbox": {}}'
+
+    def __init__(self, path, record, end=True, info=INFO):
         class Playing(Handler):
             def do_GET(self):       # noqa: N802
                 if self.path.endswith("/events"):
@@ -70,7 +72,7 @@ class OtherAgentd(Server):
                     self.answer(200, f'id: 1\nevent: {kind}\ndata: {{"text": "Working…"}}\n\n'.encode(),
                                 "text/event-stream")
                 else:
-                    self.answer(200, b"{}" if self.path == "/v1/info" else record)
+                    self.answer(200, info if self.path == "/v1/info" else record)
 
             def do_POST(self):      # noqa: N802
                 self.body()
@@ -93,6 +95,14 @@ class Other(unittest.TestCase):
                               b'"rows": [7, {"k": 1}, "x"]}}, "attempts": {"n": 1}, "artifacts": 7}', 0)):
             done = self.ask(record)
             self.assertEqual(done.returncode, code, (record, done))
+
+    def test_what_is_not_agentd_is_told_as_that(self):
+        for info, who in ((b"{}", b"is not agentd\n"),
+                          (b'{"version": "1", "profiles": [], "admission": {}}', b"is sbxd, and not agentd\n")):
+            done = self.ask(b"{}", info=info)
+            self.assertEqual((done.returncode, done.stdout), (3, b""), done)
+            self.assertIn(who, done.stderr)
+            self.assertIn(b"fix: name agentd's socket with --socket", done.stderr)
 
     def test_a_stream_that_ends_without_its_last_event_is_no_result(self):
         done = self.ask(b'{"state": "execute"}', end=False)
