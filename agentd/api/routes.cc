@@ -11,6 +11,7 @@
 #include "agentd/embedded/embedded.h"
 #include "http/file_body.h"
 #include "http/uri.h"
+#include "runtime/base/scope_exit.h"
 
 namespace agentd::api {
 
@@ -199,6 +200,10 @@ Routes::Task Routes::list(Request& request, Responder& responder, Caller caller)
     limit = *number;
   }
   std::string before(request.target.query.find("before").value_or(""));
+  if (!before.empty() && !RequestService::is_id(before)) {
+    co_await send(responder, bad_parameter("before", "before is the id of a request."));
+    co_return;
+  }
   auto page = co_await parts_.requests.list(std::move(before), static_cast<int>(limit), caller);
   if (!page) {
     Problem problem{.status = 500, .code = "not_readable", .detail = page.error().detail};
@@ -260,6 +265,8 @@ Routes::Task Routes::events(Request& request, Responder& responder, Caller calle
 Routes::Task Routes::follow(Request& request, Responder& responder,
                             std::shared_ptr<service::LiveRequest> live, std::int64_t last) {
   responder.begin(stream_head());
+  ++live->followers;
+  const sbx::ScopeExit gone([&live] { --live->followers; });
   auto next = static_cast<std::size_t>(last);
   for (;;) {
     std::string text;
@@ -353,11 +360,14 @@ Routes::Task Routes::info(Request& request, Responder& responder, Caller /*anybo
   co_await responder.send(std::move(response));
 }
 
-// agentd is up without its sandbox, and says that it waits for it.
+// agentd is up without its sandbox, and says that it waits for it; or with a disk that is full.
 Routes::Task Routes::health(Request& request, Responder& responder, Caller /*anybody*/) {
   const sandbox::InfoOutcome outcome = co_await parts_.sandbox.info(request.gone);
   const auto* failure = std::get_if<sandbox::SandboxFailure>(&outcome);
-  Json json{{"status", parts_.requests.closed() ? "ending" : "ok"},
+  const bool stores = parts_.requests.stores();
+  const char* const status = stores ? "ok" : "failing";
+  Json json{{"status", parts_.requests.closed() ? "ending" : status},
+            {"store", stores ? "ok" : "failed"},
             {"sandbox", failure == nullptr ? "ok" : std::string(to_string(failure->kind))},
             {"provider", parts_.provider.info().kind},
             {"running", parts_.requests.running()},

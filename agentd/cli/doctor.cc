@@ -44,6 +44,13 @@ bool check_sandbox(const Json& box) {
   return true;
 }
 
+bool check_store(const Json& health) {
+  const bool good = text_at(health, "store") != "failed";
+  line(good, "store", good ? "takes records" : "what was to be stored last could not be",
+       "make room in agentd's state directory; its log says what failed");
+  return good;
+}
+
 void say_provider(const Json& provider) {
   std::string detail = text_at(provider, "kind");
   if (flag_at(provider, "replayed")) {
@@ -65,7 +72,10 @@ int doctor(ApiClient& client, const std::string& socket) {
   }
   const Json& json = std::get<Json>(info);
   line(true, "agentd", "version " + text_at(json, "version") + " on " + socket, "");
-  const bool good = check_sandbox(member(json, "sandbox"));
+  bool good = check_sandbox(member(json, "sandbox"));
+  if (const auto health = client.get("/healthz"); const auto* told = std::get_if<Json>(&health)) {
+    good = check_store(*told) && good;
+  }
   say_provider(member(json, "provider"));
   return std::fflush(stdout) == 0 && good ? kSucceeded : kMachinery;
 }

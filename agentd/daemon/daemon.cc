@@ -38,6 +38,7 @@ using std::chrono::seconds;
 
 constexpr int kPoolThreads = 2;
 constexpr seconds kAnswerTime{5};  // what answers may take after the last request
+constexpr seconds kAskTime{2};     // what followers of the last may take to ask for its record
 
 milliseconds milliseconds_of(double time) {
   return milliseconds(static_cast<milliseconds::rep>(std::llround(time * 1000)));
@@ -272,6 +273,7 @@ Task<void> Daemon::end(seconds drain_time) {
     parts_->requests.stop_all();
     (void)co_await parts_->requests.idle(sbx::async::after(kAnswerTime));
   }
+  (void)co_await parts_->requests.told(sbx::async::after(kAskTime));  // who does not ask need not
   co_await server_.drain(sbx::async::after(kAnswerTime));
   loop_.stop();
 }

@@ -41,8 +41,10 @@ struct LiveRequest {
   sbx::async::Cancellation stop;
   bool refused = false;  // it could not be put on record: nothing is told of it
   std::vector<LiveEvent> events;
-  bool sealed = false;        // ended and stored, artifacts included; the last event is "end"
-  sbx::async::Event changed;  // events, sealed
+  std::size_t kept_attempts = 0;  // that are on record already
+  int followers = 0;              // of its events, now
+  bool sealed = false;            // ended and stored, artifacts included; the last event is "end"
+  sbx::async::Event changed;      // events, sealed
 };
 
 }  // namespace agentd::service

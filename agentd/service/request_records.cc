@@ -12,6 +12,7 @@ using Json = nlohmann::ordered_json;
 using redact::Clean;
 using sbx::Result;
 using sbx::async::Task;
+using std::chrono::steady_clock;
 
 namespace {
 
@@ -26,6 +27,18 @@ std::uint64_t artifact_bytes(const record::Record& record) {
 }
 
 }  // namespace
+
+void RequestService::take_times(LiveRequest& live) const {
+  using Seconds = std::chrono::duration<double>;
+  const auto now = steady_clock::now();
+  live.record.wall_seconds = Seconds(now - live.submitted).count();
+  if (live.started) live.record.work_seconds = Seconds(now - *live.started).count();
+}
+
+LiveEvent RequestService::event_of(const LiveRequest& live, std::string_view kind) const {
+  return {static_cast<int>(live.events.size()) + 1, kind,
+          parts_.redactor.clean_json(event_json(live.record))};
+}
 
 history::Entry RequestService::entry_of(const LiveRequest& live,
                                         const std::vector<LiveEvent>& events) const {
@@ -77,10 +90,12 @@ Task<std::optional<Clean>> RequestService::record(std::string id, Caller caller)
     while (has_ended(found->record) && !found->sealed) (void)co_await found->changed.wait();
     if (!has_ended(found->record)) take_times(*found);
     result = parts_.redactor.clean_json(record_json(found->record));
+    if (found->sealed) has_been_told(id);
     co_return result;
   }
-  const auto found = co_await stored(std::move(id), caller);
+  const auto found = co_await stored(id, caller);
   if (found) result = clean_again(found->record, false);
+  if (found) has_been_told(id);
   co_return result;
 }
 
@@ -128,6 +143,21 @@ Task<std::optional<RequestService::ArtifactFile>> RequestService::artifact(std::
     break;
   }
   co_return result;
+}
+
+Task<sbx::async::Wake> RequestService::told(sbx::async::Deadline deadline) {
+  while (!untold_.empty()) {
+    const sbx::async::Wake wake = co_await ended_.wait(deadline);
+    if (wake != sbx::async::Wake::kReady) co_return wake;
+  }
+  co_return sbx::async::Wake::kReady;
+}
+
+void RequestService::has_been_told(const std::string& id) {
+  const auto found = untold_.find(id);
+  if (found == untold_.end() || found->second) return;
+  untold_.erase(found);
+  ended_.notify_all();
 }
 
 }  // namespace agentd::service

@@ -38,8 +38,11 @@ std::int64_t now_ms() {
 }
 
 // 128 bits: whoever does not know an id does not guess it.
+constexpr std::string_view kIdStart = "rq_";
+constexpr std::size_t kIdBytes = 16;
+
 std::string new_id() {
-  return "rq_" + redact::random_hex(16);
+  return std::string(kIdStart) + redact::random_hex(kIdBytes);
 }
 
 }  // namespace
@@ -81,6 +84,7 @@ Result<void> RequestService::end_unfinished(const std::string& id) {
   Json record = Json::parse(stored->record, nullptr, false);
   if (!record.is_object()) record = Json{{"id", id}};
   record["state"] = "failed";
+  if (record.contains("artifacts")) record["artifacts"] = Json::array();  // they were in memory
   record["reason"] = {{"code", "internal"},
                       {"ceiling", nullptr},
                       {"class", nullptr},
@@ -95,7 +99,7 @@ Result<void> RequestService::end_unfinished(const std::string& id) {
                                     {"event", "end"},
                                     {"data",
                                      {{"state", "failed"},
-                                      {"attempt", 0},
+                                      {"attempt", record.value("attempts_made", 0)},
                                       {"text", "Failed: agentd ended while it was under way."}}}}});
   parts_.artifacts.remove(id);
   return parts_.history.save({.id = id,
@@ -204,6 +208,7 @@ Task<void> RequestService::drive(LiveRequest& live, AttemptLog& attempts) {
     if (has_ended(record)) return;
     add_state_event(live);
     attempts.look(record);
+    keep_attempts(live);
   };
   if (live.record.mode == record::Mode::kTools) {
     loop::ToolsDriver driver(parts_.loop_services, live.submission, live.record, live.stop,
@@ -215,11 +220,21 @@ Task<void> RequestService::drive(LiveRequest& live, AttemptLog& attempts) {
   }
 }
 
-void RequestService::take_times(LiveRequest& live) const {
-  using Seconds = std::chrono::duration<double>;
-  const auto now = steady_clock::now();
-  live.record.wall_seconds = Seconds(now - live.submitted).count();
-  if (live.started) live.record.work_seconds = Seconds(now - *live.started).count();
+// What was paid for is on record before more is. A request of one attempt is stored no more often.
+void RequestService::keep_attempts(LiveRequest& live) {
+  const record::Record& record = live.record;
+  const loop::Phase phase = record.state.phase;
+  if (phase != loop::Phase::kGenerate && phase != loop::Phase::kRepair) return;
+  if (std::exchange(live.kept_attempts, record.attempts.size()) == record.attempts.size()) return;
+  take_times(live);
+  auto job = [&history = parts_.history, entry = entry_of(live, live.events)] {
+    return history.save(entry);
+  };
+  parts_.store.give(std::move(job), [id = record.id](const Result<void>& saved) {
+    if (saved) return;
+    sbx::log::error("an attempt could not be stored",
+                    {{"request", id}, {"error", to_string(saved.error())}});
+  });
 }
 
 // Puts the end on record, and tells it. True: the history is longer now than it should be.
@@ -243,6 +258,7 @@ Task<bool> RequestService::seal(Live live) {
     live_.erase(record.id);
   }
   live->sealed = true;
+  if (closed_ && live->followers > 0) untold_.emplace(record.id, !record.artifacts.empty());
   live->changed.notify_all();
   co_return saved && *saved;
 }
@@ -265,11 +281,6 @@ void RequestService::add_state_event(LiveRequest& live) {
   live.changed.notify_all();
 }
 
-LiveEvent RequestService::event_of(const LiveRequest& live, std::string_view kind) const {
-  return {static_cast<int>(live.events.size()) + 1, kind,
-          parts_.redactor.clean_json(event_json(live.record))};
-}
-
 // Whether the history is longer now than it should be.
 Task<Result<bool>> RequestService::save(Entry entry) {
   auto job = [&history = parts_.history, limits = parts_.limits,
@@ -278,6 +289,7 @@ Task<Result<bool>> RequestService::save(Entry entry) {
     return history.is_over(limits.history, limits.artifact_bytes);
   };
   auto saved = co_await parts_.store.write(job);
+  stores_records_ = saved.has_value();
   co_return saved;
 }
 
@@ -310,6 +322,7 @@ Task<void> RequestService::store_artifacts(LiveRequest& live) {
     return files.write(id, contents);
   };
   const auto written = co_await parts_.store.run(job);
+  stores_files_ = written.has_value();
   if (written) co_return;
   live.record.artifacts.clear();
   // A result without its files is none.
@@ -377,6 +390,11 @@ Task<sbx::async::Wake> RequestService::idle(sbx::async::Deadline deadline) {
     if (wake != sbx::async::Wake::kReady) co_return wake;
   }
   co_return sbx::async::Wake::kReady;
+}
+
+bool RequestService::is_id(std::string_view text) {
+  return text.size() == kIdStart.size() + 2 * kIdBytes && text.starts_with(kIdStart) &&
+         text.find_first_not_of("0123456789abcdef", kIdStart.size()) == std::string_view::npos;
 }
 
 }  // namespace agentd::service

@@ -17,6 +17,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
@@ -124,6 +125,13 @@ class RequestService {
   // Until nothing is under way (kReady).
   [[nodiscard]] sbx::async::Task<sbx::async::Wake> idle(sbx::async::Deadline deadline);
 
+  // Then: until those who followed a request to its end have asked for its record, too.
+  [[nodiscard]] sbx::async::Task<sbx::async::Wake> told(sbx::async::Deadline deadline);
+
+  // False: what was to be stored last could not be. Requests will be refused, or lose their files.
+  [[nodiscard]] bool stores() const { return stores_records_ && stores_files_; }
+  [[nodiscard]] static bool is_id(std::string_view text);
+
   [[nodiscard]] std::size_t running() const { return running_; }
   [[nodiscard]] std::size_t queued() const { return queue_.size(); }
 
@@ -143,6 +151,8 @@ class RequestService {
   [[nodiscard]] std::optional<redact::Clean> clean_again(const std::string& stored,
                                                          bool is_list) const;
   void add_state_event(LiveRequest& live);
+  void keep_attempts(LiveRequest& live);
+  void has_been_told(const std::string& id);
   [[nodiscard]] LiveEvent event_of(const LiveRequest& live, std::string_view kind) const;
   [[nodiscard]] history::Entry entry_of(const LiveRequest& live,
                                         const std::vector<LiveEvent>& events) const;
@@ -161,6 +171,11 @@ class RequestService {
   std::size_t running_ = 0;
   std::size_t held_bytes_ = 0;
   bool closed_ = false;
+  bool stores_records_ = true;
+  bool stores_files_ = true;
+  // Ended while closed, and followed: that their records are asked for is waited for; and of those
+  // with files (true), which are asked for then, all the time that there is.
+  std::map<std::string, bool> untold_;
   sbx::async::Event ended_;
   sbx::async::TaskGroup tasks_;  // last: its tasks use the others
 };

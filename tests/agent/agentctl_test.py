@@ -263,7 +263,7 @@ class Agentctl(OneStand):
         self.assertEqual(done.returncode, 0)
         lines = done.stdout.decode().splitlines()
         self.assertRegex(lines[0], r"^ok    agentd +version ")
-        self.assertEqual(lines[1:], ["ok    sandbox    every required layer holds",
+        self.assertEqual(lines[1:], ["ok    sandbox    every required layer holds", "ok    store      takes records",
                                      f"ok    provider   openai: m-1 at {self.model.url}"])
 
     def test_js_asks_for_javascript(self):

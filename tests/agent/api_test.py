@@ -285,7 +285,8 @@ class Api(OneStand):
         request = self.agent.submit()
         until(lambda: self.agent.record(request)["state"] == "generate", "the model is asked")
         health = self.agent.call("GET", "/healthz").json()
-        self.assertEqual((health["status"], health["sandbox"], health["running"]), ("ok", "ok", 1))
+        self.assertEqual((health["status"], health["store"], health["sandbox"], health["running"]),
+                         ("ok", "ok", "ok", 1))
         self.assertIn(b"\nagentd_running 1\n", self.agent.call("GET", "/metrics").content)
         hold.set()
         self.agent.wait(request)

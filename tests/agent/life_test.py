@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import signal
+import subprocess
 import sys
 import threading
 import unittest
@@ -12,7 +13,7 @@ import urllib.parse
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from stand import Stand, balances, calls, envelope, failed, main, program, ran, until  # noqa: E402
+from stand import PROGRAMS, Stand, balances, calls, envelope, failed, main, program, ran, until  # noqa: E402
 
 TABLE = ran(envelope("table", {"columns": ["a"], "rows": [[1]]}) + "\n")
 
@@ -81,6 +82,21 @@ class Life(unittest.TestCase):
         self.assertEqual([kind for _, kind, _ in stand.agent.events(request, 2)], ["end"])
         self.assertEqual({reserved for _, _, reserved in balances(stand.agent)}, {0})
 
+    def test_a_daemon_killed_in_a_repair_leaves_the_attempts_that_were_made_and_paid_for(self):
+        stand = Stand(self)
+        stand.agent.start()
+        stand.play([program("print(x)"), {"text": "thinking", "hold": threading.Event()}],
+                   [failed("NameError: x"), TABLE])
+        request = stand.agent.submit()
+        until(lambda: len(stand.model.asked) == 2, "the model is asked again")
+        stand.agent.stop(signal.SIGKILL)
+        stand.agent.start()
+        record = stand.agent.record(request)
+        self.assertEqual((record["state"], record["reason"]["code"]), ("failed", "internal"))
+        self.assertEqual([(each["class"], each["code"]) for each in record["attempts"]], [("runtime", "print(x)")])
+        paid = sum(record["attempts"][0]["tokens"].values())
+        self.assertEqual((record["tokens"], record["attempts_made"], record["cost_basis"]), (paid, 1, "estimate"))
+
     def test_each_attempt_is_a_line_of_the_log_in_figures_alone(self):
         stand = Stand(self)
         stand.agent.start()
@@ -110,6 +126,25 @@ class Life(unittest.TestCase):
         self.assertEqual(stand.agent.process.wait(120), 0)
         stand.agent.start()
         self.assertEqual(stand.agent.record(request)["state"], "cancelled")
+
+    def test_whoever_waits_for_a_request_that_the_daemons_end_cancels_gets_its_record(self):
+        stand = Stand(self)
+        stand.agent.start()
+        stand.play([{"text": "thinking", "hold": threading.Event()}], [TABLE])
+        with subprocess.Popen([PROGRAMS / "agentctl", "--socket", stand.agent.socket, "ask", "q"],
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as client:
+            said = ""
+            while "generating" not in said:
+                line = client.stdout.readline()
+                self.assertTrue(line, said)
+                said += line
+            stand.agent.process.send_signal(signal.SIGTERM)
+            until(lambda: stand.agent.call("POST", "/v1/requests", {"text": "t"}).status == 503, "it is ending")
+            stand.agent.process.send_signal(signal.SIGTERM)
+            said += client.communicate(timeout=120)[0]
+        self.assertEqual(client.returncode, 1, said)
+        self.assertIn("Cancelled.", said)
+        self.assertEqual(stand.agent.process.wait(120), 0)
 
     def test_requests_beyond_the_bounds_are_refused_for_now(self):
         stand = Stand(self, more="max_running = 1\nmax_queued = 1")

@@ -33,7 +33,7 @@ class GatedProvider final : public providers::Provider {
     ++asked;
     ++waiting;
     changed_.notify_all();
-    while (!open_) {
+    while (!open_ && asked > let_through) {
       const auto wake = co_await changed_.wait(sbx::async::kNoDeadline, cancellation);
       if (wake != sbx::async::Wake::kCancelled) continue;
       --waiting;
@@ -51,6 +51,7 @@ class GatedProvider final : public providers::Provider {
   }
   int asked = 0;
   int waiting = 0;
+  int let_through = 0;  // of the calls: the first ones
 
  private:
   providers::ProviderInfo info_{.kind = "fake", .model = "m"};
@@ -203,6 +204,7 @@ TEST_F(RequestServiceTest, WhatCannotBePutOnRecordAsksNoModelAndLeavesNothing) {
       EXPECT_TRUE(other.execute("ALTER TABLE requests RENAME TO away"));
       const std::string refused = co_await t.submit(kSeven, 100);
       EXPECT_EQ(refused, "not_stored");
+      EXPECT_FALSE(t.service_->stores());
       (void)co_await t.service_->idle(sbx::async::test::soon());
       EXPECT_EQ(t.service_->running(), 0U);
       EXPECT_EQ(t.provider_.asked, 0);
@@ -436,6 +438,7 @@ TEST_F(RequestServiceTest, ARecordThatCouldNotBeStoredIsKeptAndStoredLater) {
       EXPECT_NE(t.service_->live(id, kSeven), nullptr);
       std::string state = co_await t.state_of(id);
       EXPECT_EQ(state, "succeeded");
+      EXPECT_FALSE(t.service_->stores());
       EXPECT_TRUE(other.execute("ALTER TABLE away RENAME TO requests"));
       sbx::async::TaskGroup tasks(t.loop_);
       tasks.spawn(t.service_->tend(t.ledger_.ledger));
@@ -444,6 +447,7 @@ TEST_F(RequestServiceTest, ARecordThatCouldNotBeStoredIsKeptAndStoredLater) {
       }
       state = co_await t.state_of(id);
       EXPECT_EQ(state, "succeeded") << "from the history now";
+      EXPECT_TRUE(t.service_->stores());
       const auto events = co_await t.service_->stored_events(id, kSeven);
       EXPECT_EQ(Json::parse(events->text()).back()["event"], "end");
     }
@@ -489,6 +493,75 @@ TEST_F(RequestServiceTest, WhatADeadDaemonLeftHasFailedAndHoldsNothing) {
   };
   run(Body::run(*this));
   EXPECT_TRUE(history_.unfinished()->empty());
+}
+
+TEST_F(RequestServiceTest, AfterADeathTheAttemptsThatWereMadeAreOnRecord) {
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      t.provider_.let_through = 1;
+      t.answer_ = test::failed_run("KeyError: 'x'");
+      const std::string id = co_await t.submit();
+      co_await t.provider_.until_waiting(1);
+      co_await t.ledger_.written();
+      EXPECT_TRUE(t.service_->recover()) << "as the next agentd would";
+      const auto stored = t.history_.find(id);
+      Json json = Json::parse((*stored)->record);
+      EXPECT_EQ(json["state"], "failed");
+      EXPECT_EQ(json["attempts"].size(), 1U);
+      EXPECT_EQ(json["attempts"][0]["class"], "runtime");
+      EXPECT_EQ(json["attempts_made"], 1);
+      EXPECT_EQ(json["tokens"], 1200);
+      EXPECT_EQ(json["cost_basis"], "estimate") << "a second call was under way";
+      EXPECT_EQ(Json::parse((*stored)->events)[0]["data"]["attempt"], 1);
+      t.service_->stop_all();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+    }
+  };
+  run(Body::run(*this));
+}
+
+TEST_F(RequestServiceTest, ARequestOfOneAttemptIsNotStoredForIt) {
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      const std::string id = co_await t.submit();
+      const auto live = t.service_->live(id, kSeven);
+      t.provider_.open();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      EXPECT_EQ(live->record.attempts.size(), 1U);
+      EXPECT_EQ(live->kept_attempts, 0U);
+    }
+  };
+  run(Body::run(*this));
+}
+
+TEST_F(RequestServiceTest, WhoFollowedToTheEndIsWaitedForWhenItIsClosed) {
+  using sbx::async::Wake;
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      const std::string id = co_await t.submit();
+      const std::string nobodys = co_await t.submit();
+      co_await t.provider_.until_waiting(2);
+      t.service_->live(id, kSeven)->followers = 1;
+      t.service_->close();
+      t.service_->stop_all();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      auto told = co_await t.service_->told(sbx::async::after(std::chrono::milliseconds(20)));
+      EXPECT_EQ(told, Wake::kDeadline) << "not for ever";
+      const std::string state = co_await t.state_of(id);
+      EXPECT_EQ(state, "cancelled");
+      told = co_await t.service_->told(sbx::async::test::soon());
+      EXPECT_EQ(told, Wake::kReady);
+    }
+  };
+  run(Body::run(*this));
+}
+
+TEST(RequestIds, AreToldFromOtherWords) {
+  EXPECT_TRUE(RequestService::is_id("rq_0123456789abcdef0123456789abcdef"));
+  for (const char* text : {"", "rq_", "zzz", "rq_0123456789abcdef0123456789abcdeg",
+                           "rq_0123456789abcdef0123456789abcdef0"}) {
+    EXPECT_FALSE(RequestService::is_id(text)) << text;
+  }
 }
 
 TEST_F(RequestServiceTest, OldRequestsGoWithTheirFilesAndAccounts) {
