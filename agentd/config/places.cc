@@ -60,12 +60,19 @@ std::string find_socket(const std::string& given, const char* variable, const ch
   return only_system ? system : users;
 }
 
+constexpr const char* kMakeRoom = "make room on the file system that it is on";
+
+bool is_full(int sys_errno) {
+  return sys_errno == ENOSPC || sys_errno == EDQUOT;
+}
+
 sbx::Result<void> make_with_parents(const std::string& path, mode_t mode) {
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const bool last = slash == std::string::npos;
     const std::string part = path.substr(0, slash);
     if (::mkdir(part.c_str(), last ? mode : 0755) != 0 && errno != EEXIST) {
-      return sbx::host_lacks("mkdir", errno, part, "make it, or name another place");
+      return sbx::host_lacks("mkdir", errno, part,
+                             is_full(errno) ? kMakeRoom : "make it, or name another place");
     }
     if (last) return {};
   }
@@ -121,8 +128,10 @@ sbx::Result<sbx::UniqueFd> lock_state(const std::string& state_dir) {
   auto file = sbx::sys::open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   if (!file) {
     return sbx::host_lacks("open", file.error().sys_errno, path,
-                           "make the state directory writable for agentd, or name another with "
-                           "--state-dir");
+                           is_full(file.error().sys_errno)
+                               ? kMakeRoom
+                               : "make the state directory writable for agentd, or name another "
+                                 "with --state-dir");
   }
   // Of the open file, so it ends with this process, however that ends.
   if (::flock(file->get(), LOCK_EX | LOCK_NB) == 0) return *std::move(file);

@@ -14,6 +14,14 @@
 namespace agentd::store {
 namespace {
 
+constexpr const char* kMakeRoom = "make room on the file system of the state directory";
+constexpr const char* kMakeWritable =
+    "make the state directory writable for agentd, with room, or name another with --state-dir";
+
+bool is_full(int sys_errno) {
+  return sys_errno == ENOSPC || sys_errno == EDQUOT;
+}
+
 sbx::Error error_of(sqlite3* database, int result, std::string_view operation) {
   const std::string detail =
       database != nullptr ? ::sqlite3_errmsg(database) : ::sqlite3_errstr(result);
@@ -26,10 +34,10 @@ sbx::Error error_of(sqlite3* database, int result, std::string_view operation) {
   switch (result & 0xFF) {
     case SQLITE_FULL:
       error.sys_errno = ENOSPC;
-      error.fix = "make room on the file system of the state directory";
+      error.fix = kMakeRoom;
       break;
-    case SQLITE_IOERR:  // also by a full disk, where it is not a page that has no room
-      error.sys_errno = database != nullptr ? ::sqlite3_system_errno(database) : 0;
+    case SQLITE_IOERR:  // also by a full disk, where it is not a page that has no room; errno is
+                        // not kept for sure
       error.fix = "see whether the file system of the state directory is full, or broken";
       break;
     case SQLITE_NOTADB:
@@ -39,7 +47,7 @@ sbx::Error error_of(sqlite3* database, int result, std::string_view operation) {
     case SQLITE_CANTOPEN:
     case SQLITE_READONLY:
     case SQLITE_PERM:
-      error.fix = "make the state directory writable for agentd, or name another with --state-dir";
+      error.fix = kMakeWritable;
       break;
     case SQLITE_BUSY:
       error.fix = "another process holds agentd.db for long: let only agentd use it";
@@ -117,8 +125,7 @@ sbx::Result<Database> Database::open(const DatabaseOptions& options) {
   auto file = sbx::sys::open(options.path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   if (!file) {
     return sbx::host_lacks("open", file.error().sys_errno, options.path,
-                           "make the state directory writable for agentd, or name another with "
-                           "--state-dir");
+                           is_full(file.error().sys_errno) ? kMakeRoom : kMakeWritable);
   }
   auto state = std::make_shared<State>();
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;
