@@ -29,7 +29,7 @@ class UnreachableSocket : public ::testing::Test {
     EXPECT_EQ(::chmod(socket_.c_str(), mode), 0);
     return explain_unreachable("sbxd", socket_, EACCES, "--sbxd-socket");
   }
-  test::TemporaryDirectory directory_;
+  sbx::test::TemporaryDirectory directory_;
   std::string socket_ = directory_.write("s.sock", "");
 };
 
