@@ -21,7 +21,7 @@ constexpr const char* kGroups = "/etc/group";
 
 // The first field of the line whose third is `id`; the number itself where there is none.
 std::string name_of(const char* file, std::uint32_t id) {
-  const std::string number = std::to_string(id);
+  std::string number = std::to_string(id);
   const auto text = sys::read_file(file, kMaxNames);
   std::istringstream lines(text ? *text : std::string());
   for (std::string line; std::getline(lines, line);) {
