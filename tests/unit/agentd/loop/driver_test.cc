@@ -26,7 +26,7 @@ using test::FakeSandbox;
 using test::ok_run;
 using test::reply_with;
 
-constexpr char kOwn[] = "tok-of-agentd-73510982";
+constexpr char kDriversSecret[] = "tok-of-agentd-73510982";
 constexpr char kGood[] = R"({"type":"text","data":"hi"})";
 
 class DriverTest : public ::testing::Test {
@@ -102,7 +102,7 @@ class DriverTest : public ::testing::Test {
   FakeSandbox sandbox_{
       [this](const RunRequest&) { return box_(static_cast<int>(sandbox_.ran.size())); }};
   std::optional<prompts::Composer> composer_;
-  redact::Redactor redactor_{{redact::Secret(kOwn)}};
+  redact::Redactor redactor_{{redact::Secret(kDriversSecret)}};
   Submission submission_;
   Record record_;
   std::chrono::steady_clock::time_point now_ = std::chrono::steady_clock::now();
@@ -254,11 +254,14 @@ TEST_F(DriverTest, AConnectionThatBrokeIsNotTheModelsFaultAndEndsIt) {
 }
 
 TEST_F(DriverTest, AProgramWithAKeyOfAgentdsOwnIsNotRun) {
-  run([](int n) { return reply_with(n == 1 ? "print('" + std::string(kOwn) + "')" : "print(1)"); },
+  run(
+      [](int n) {
+        return reply_with(n == 1 ? "print('" + std::string(kDriversSecret) + "')" : "print(1)");
+      },
       passes);
   EXPECT_EQ(state_name(record_), "succeeded");
   ASSERT_EQ(sandbox_.ran.size(), 1U);
-  EXPECT_EQ(sandbox_.ran[0].code.find(kOwn), std::string::npos);
+  EXPECT_EQ(sandbox_.ran[0].code.find(kDriversSecret), std::string::npos);
   EXPECT_EQ(record_.attempts.at(0).error->code, "own_secret");
   EXPECT_TRUE(record_.attempts.at(0).code.empty());
 }

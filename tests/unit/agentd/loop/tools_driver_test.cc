@@ -31,7 +31,7 @@ Completion answer(const std::string& text) {
   return {.text = text, .finish = providers::Finish::kStop, .usage = providers::Usage{300, 40}};
 }
 
-constexpr char kOwn[] = "tok-of-agentd-73510982";
+constexpr char kToolsSecret[] = "tok-of-agentd-73510982";
 
 ToolCall run_code(const std::string& code) {
   return {"c", "run_code", R"({"language":"python","code":")" + code + "\"}"};
@@ -72,7 +72,7 @@ class ToolsDriverTest : public ::testing::Test {
 
   sbx::async::Loop loop_;
   test::TestLedger ledger_{loop_};
-  redact::Redactor redactor_{{redact::Secret(kOwn)}};
+  redact::Redactor redactor_{{redact::Secret(kToolsSecret)}};
   sbx::async::Cancellation stop_;
   std::function<CompletionResult(int)> model_;
   RunOutcome outcome_;
@@ -189,7 +189,7 @@ TEST_F(ToolsDriverTest, AConnectionThatBrokeEndsItAndHalfACallIsNotMade) {
 }
 
 TEST_F(ToolsDriverTest, AKeyOfAgentdsOwnIsNotRunAndItsOutputIsCleanedBeforeItIsCut) {
-  const std::string own = kOwn;
+  const std::string own = kToolsSecret;
   const auto model = [&](int n) -> CompletionResult {
     if (n == 1) return calls({run_code("print('" + own + "')")});
     return n == 2 ? calls({run_code("x")}) : answer(".");
