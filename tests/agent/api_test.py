@@ -205,8 +205,8 @@ class Api(OneStand):
             before = page["next"]
         self.assertEqual(seen[:5], ids[::-1])
         self.assertEqual(len(seen), len(set(seen)))
-        for limit in ("0", "201", "-1", "x", "1.5"):
-            self.problem(self.agent.call("GET", f"/v1/requests?limit={limit}"), 400, "invalid_parameter")
+        for wrong in ("limit=0", "limit=201", "limit=-1", "limit=x", "limit=1.5", "before=zzz", f"before={ids[0]}0"):
+            self.problem(self.agent.call("GET", f"/v1/requests?{wrong}"), 400, "invalid_parameter")
         self.assertEqual(self.agent.call("GET", "/v1/requests?limit=200").status, 200)
 
     def test_query_parameters_that_a_call_does_not_have_are_refused(self):
