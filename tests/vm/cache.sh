@@ -52,7 +52,7 @@ fill_cache() {
 download_kernel() {
   local package
   package=$(apt-cache depends "$kernel_package" | awk '/Depends: linux-image/ {print $2}')
-  [ -n "$package" ] && (cd "$cache/kernel/download" && apt-get -q download "$package")
+  [ -n "$package" ] && (cd "$cache/kernel/download" && apt-get -q -o Acquire::Retries=5 download "$package")
 }
 
 make_kernel() {
@@ -60,7 +60,7 @@ make_kernel() {
   rm -rf "$cache/kernel"
   mkdir -p "$cache/kernel/download"
   # Without package lists, or with old ones, there is nothing to download.
-  { download_kernel || { apt-get -q update && download_kernel; }; } >"$cache/kernel.log" 2>&1 ||
+  { download_kernel || { apt-get -q -o Acquire::Retries=5 update && download_kernel; }; } >"$cache/kernel.log" 2>&1 ||
     skip "$kernel_package cannot be downloaded: $(tail -n 1 "$cache/kernel.log")"
   dpkg -x "$cache"/kernel/download/*.deb "$cache/kernel"
   rm -r "$cache/kernel/download"
@@ -116,8 +116,9 @@ make_systemd_root() {
   command -v mmdebstrap >/dev/null ||
     skip "mmdebstrap is not installed (scripts/install-deps build)"
   rm -rf "$cache/systemd-root" "$cache/systemd-root.complete"
-  mmdebstrap --quiet --mode=root --variant=minbase --include="$systemd_packages" bookworm \
-    "$cache/systemd-root" >"$cache/systemd-root.log" 2>&1 ||
+  # Its mounts are nobody else's: tests beside it look for what is left of them.
+  unshare --mount mmdebstrap --quiet --mode=root --variant=minbase --aptopt='Acquire::Retries "5"' \
+    --include="$systemd_packages" bookworm "$cache/systemd-root" >"$cache/systemd-root.log" 2>&1 ||
     skip "the systemd guest cannot be made: $(tail -n 1 "$cache/systemd-root.log")"
   echo "$systemd_packages" >"$cache/systemd-root.complete"
 }
