@@ -115,10 +115,14 @@ has_systemd_root() { [ "$(cat "$cache/systemd-root.complete" 2>/dev/null)" = "$s
 make_systemd_root() {
   command -v mmdebstrap >/dev/null ||
     skip "mmdebstrap is not installed (scripts/install-deps build)"
-  rm -rf "$cache/systemd-root" "$cache/systemd-root.complete"
-  # Its mounts are nobody else's: tests beside it look for what is left of them.
-  unshare --mount mmdebstrap --quiet --mode=root --variant=minbase --aptopt='Acquire::Retries "5"' \
-    --include="$systemd_packages" bookworm "$cache/systemd-root" >"$cache/systemd-root.log" 2>&1 ||
-    skip "the systemd guest cannot be made: $(tail -n 1 "$cache/systemd-root.log")"
+  local attempt
+  # A mirror may be out of breath for a while. The mounts are nobody else's: tests beside it look for what is left.
+  for attempt in 1 2 3; do
+    rm -rf "$cache/systemd-root" "$cache/systemd-root.complete"
+    unshare --mount mmdebstrap --mode=root --variant=minbase --aptopt='Acquire::Retries "5"' \
+      --include="$systemd_packages" bookworm "$cache/systemd-root" >"$cache/systemd-root.log" 2>&1 && break
+    [ "$attempt" -lt 3 ] || skip "the systemd guest cannot be made: $(tail -n 1 "$cache/systemd-root.log")"
+    sleep 10
+  done
   echo "$systemd_packages" >"$cache/systemd-root.complete"
 }
