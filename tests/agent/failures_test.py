@@ -246,7 +246,7 @@ class Redaction(unittest.TestCase):
                             notes=[{"code": "missing_module", "text": every, "source": "program"}])}
         surfaces = {}
         for kind, result in results.items():
-            stand.play([program(f"print('{every}')")], [result])
+            stand.play([program(f"print('{self.ORDINARY} {self.VENDOR}')")], [result])
             record = agent.ask(f"use {every}", label=self.VENDOR[:80],
                                files=[{"name": f"{self.VENDOR}.csv", "content_base64": "eA=="}])
             self.assertIn("[redacted:", json.dumps(record), "the test itself can fail")
@@ -263,6 +263,10 @@ class Redaction(unittest.TestCase):
             surfaces[f"{kind}: agentctl"] = done.stdout + done.stderr
             surfaces[f"{kind}: saved"] = "".join(path.name + path.read_text() for path in saved.glob("*"))
             surfaces[f"{kind}: agentctl --json"] = agent.agentctl("show", request, "--json").stdout
+        stand.play([program(f"print('{every}')")], [])      # holds agentd's own key: not run
+        record = agent.ask()
+        self.assertEqual({attempt["error"]["code"] for attempt in record["attempts"]}, {"own_secret"})
+        self.check({"program: record": json.dumps(record), "program: events": str(agent.events(record["id"]))})
         stand.play([calls({"language": "python", "code": every}, every), {"text": every}],
                    [ran(every, stderr=every)])
         record = agent.ask(every, path="/v1/agent")

@@ -93,7 +93,7 @@ class Life(unittest.TestCase):
         stand.agent.start()
         record = stand.agent.record(request)
         self.assertEqual((record["state"], record["reason"]["code"]), ("failed", "internal"))
-        self.assertEqual([(each["class"], each["code"]) for each in record["attempts"]], [("runtime", "print(x)")])
+        self.assertEqual([(each["class"], each["code"]) for each in record["attempts"]], [("runtime", "print(x)\n")])
         paid = sum(record["attempts"][0]["tokens"].values())
         self.assertEqual((record["tokens"], record["attempts_made"], record["cost_basis"]), (paid, 1, "estimate"))
 
