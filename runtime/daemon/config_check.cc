@@ -88,8 +88,10 @@ Result<void> check_image(const DaemonConfig& config, const policy::RuntimeConfig
   const auto image = plan::find_image(config.image, runtime);
   if (image) return {};
   Error error = at_key(config, "image", image.error());
-  if (error.code == ErrorCode::kHost) {
-    error.fix = "build it: ./scripts/image, or write image = \"host\"";
+  constexpr std::string_view kSbxRunsWayOut = " (or give --rootfs host)";
+  if (error.fix.ends_with(kSbxRunsWayOut)) {
+    error.fix.resize(error.fix.size() - kSbxRunsWayOut.size());
+    error.fix += ", or write image = \"host\"";
   }
   return error;
 }
