@@ -107,8 +107,11 @@ Result<void> RunInFlight::spawn() {
 }
 
 RunInFlight::~RunInFlight() {
-  supervision_.reset();                          // closes the lifeline: everything inside dies
-  if (cgroup_) (void)cgroup_->lift_cpu_limit();  // the sooner; remove() waits for it
+  supervision_.reset();  // closes the lifeline: everything inside dies
+  if (cgroup_) {
+    (void)cgroup_->kill();            // v2; on v1 init does it
+    (void)cgroup_->lift_cpu_limit();  // the sooner; remove() waits for it
+  }
   if (cgroup_) (void)cgroup_->remove(kRemovePatience);  // release() sees what came of it
   release();
 }

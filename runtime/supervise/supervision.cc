@@ -311,8 +311,8 @@ void Supervision::on_oom() {
   hurry_the_end();
 }
 
-// Once everything inside has its SIGKILL, and not before: what a throttled process does next, be it
-// to die, waits for its group's quota. Only time is gained, so a failure is none.
+// Once init has its SIGKILL, with which all inside end, and not before: what a throttled process
+// does next, be it to die, waits for its group's quota. Only time is gained, so a failure is none.
 void Supervision::hurry_the_end() {
   if (child_.cgroup != nullptr) (void)child_.cgroup->lift_cpu_limit();
 }
@@ -324,7 +324,7 @@ void Supervision::kill() {
   if (!pidfd_ || killed_) return;
   killed_ = true;
   if (auto signalled = sys::pidfd_signal(pidfd_.get(), SIGKILL); !signalled) {
-    fail(std::move(signalled).error());
+    return fail(std::move(signalled).error());
   }
   hurry_the_end();
 }
