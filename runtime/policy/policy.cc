@@ -1,6 +1,7 @@
 #include "runtime/policy/policy.h"
 
 #include <fmt/format.h>
+
 #include "runtime/base/sys.h"
 #include "runtime/base/toml.h"
 #include "runtime/policy/native_arch.h"
