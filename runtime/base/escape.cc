@@ -1,6 +1,6 @@
 #include "runtime/base/escape.h"
 
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 #include <cstdint>
 #include <iterator>
