@@ -123,6 +123,21 @@ void Admission::leave(Ticket& ticket) {
   admit_those_that_fit();
 }
 
+bool Admission::Ticket::holds(Budget budget) const {
+  switch (budget) {
+    case Budget::kRunning:
+      return running_;
+    case Budget::kMemory:
+      return admitted_ && holds_.memory > 0;
+    case Budget::kAnswers:
+      return admitted_ && holds_.answer > 0;
+    case Budget::kQueued:
+    case Budget::kQueuedPerPeer:
+      break;
+  }
+  return !admitted_;
+}
+
 void Admission::Ticket::keep_only(Need held) {
   admission_.end_run(*this);
   admission_.release(*this);

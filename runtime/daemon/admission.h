@@ -57,6 +57,8 @@ class Admission {
     Ticket& operator=(const Ticket&) = delete;
     ~Ticket();  // leaves the queue, or gives place and memory back
     [[nodiscard]] bool admitted() const { return admitted_; }
+    // Whether its end would give back anything of this budget.
+    [[nodiscard]] bool holds(Budget budget) const;
     // The run is over: gives its place back, and all but what the answer under way still holds. Of
     // memory no more than it has; of the answer it is what there is, also when that is more.
     void keep_only(Need held);

@@ -269,10 +269,11 @@ Task<OptionalProblem> RunService::admit(Live& live) {
 }
 
 // Runs need not wait as long as the pace lets somebody not read: a user's own answers give way to
-// his runs, and everybody's where all room is used up.
+// his runs, and everybody's where all room is used up. Only those that hold what is lacking.
 void RunService::leave_slow_readers(const Refusal& lacking, const Live& waiting) {
   if (lacking.budget == Budget::kRunning) return;
   for (const Live* const each : answering_) {
+    if (!each->ticket->holds(lacking.budget)) continue;
     const bool in_the_way = !lacking.own || each->request.peer.uid == waiting.request.peer.uid;
     if (!in_the_way || each->responder.behind() < kPatience) continue;
     log::info("an answer that is not read gives way", {{"run", each->id}});

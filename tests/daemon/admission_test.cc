@@ -151,6 +151,30 @@ TEST_P(DaemonAdmission, AnswersThatNobodyReadsGiveWayToTheSameUsersRuns) {
   EXPECT_EQ(metric("sbxd_refused_total{budget=\"answer_budget\"}"), -1);
 }
 
+// An answer without files holds no memory of the budget: its end would help nobody.
+TEST_P(DaemonAdmission, AnswersThatNobodyReadsStayWhereOnlyMemoryIsLacking) {
+  start("memory_budget = \"64M\"\n");
+  RawClient unread = connect();
+  const Json flood = {{"argv", {"/bin/sh", "-c", "head -c 1000000 /dev/zero"}},
+                      {"limits", {{"stdout_bytes", "1M"}, {"memory", "32M"}}}};
+  ASSERT_TRUE(unread.send(http_request("POST", "/v1/run", flood.dump())));
+  ASSERT_TRUE(wait_for_metric("sbxd_runs_total{status=\"ok\",language=\"none\"}", 1));
+  // Longer than an unread answer is safe for.
+  RawClient busy = connect();
+  const Json sleeps = {{"argv", {"/bin/sleep", "8"}}, {"limits", {{"memory", "64M"}}}};
+  ASSERT_TRUE(busy.send(http_request("POST", "/v1/run", sleeps.dump())));
+  ASSERT_TRUE(wait_for_metric("sbxd_running", 1));
+  RawClient waiting = connect();
+  const Json all = {{"argv", {"/bin/true"}}, {"limits", {{"memory", "64M"}}}};
+  ASSERT_TRUE(waiting.send(http_request("POST", "/v1/run", all.dump())));
+  ASSERT_TRUE(wait_for_metric("sbxd_queued", 1)) << "control: it does wait";
+  EXPECT_EQ(busy.reply().status, 200);
+  EXPECT_EQ(waiting.reply().status, 200);
+  const RawReply late = unread.reply();
+  EXPECT_EQ(late.status, 200);
+  EXPECT_FALSE(late.cut) << log();
+}
+
 TEST_P(DaemonAdmission, BodiesThatAreNeverFinishedAreBounded) {
   start();
   std::vector<RawClient> unfinished;

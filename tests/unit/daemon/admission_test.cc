@@ -172,6 +172,30 @@ TEST_F(AdmissionTest, UnreadAnswersKeepTheirShareOfTheAnswerBudget) {
   EXPECT_EQ(admission_->answers(), 60U);
 }
 
+// So that nobody is cut off from whose end nothing would come.
+TEST_F(AdmissionTest, ATicketTellsWhichBudgetsItsEndWouldGiveBack) {
+  limit({.max_running = 1,
+         .max_queued = 9,
+         .max_queued_per_peer = 9,
+         .memory_budget = 100,
+         .answer_budget = 100});
+  const TicketPtr first = enter(1, 60, "first", 10);
+  const TicketPtr second = enter(1, 60, "second", 10);
+  EXPECT_TRUE(first->holds(Budget::kRunning));
+  EXPECT_TRUE(first->holds(Budget::kMemory));
+  EXPECT_TRUE(first->holds(Budget::kAnswers));
+  EXPECT_FALSE(first->holds(Budget::kQueued));
+  EXPECT_FALSE(second->holds(Budget::kMemory)) << "it only waits";
+  EXPECT_FALSE(second->holds(Budget::kRunning));
+  EXPECT_TRUE(second->holds(Budget::kQueued));
+  first->keep_only({0, 10});
+  EXPECT_FALSE(first->holds(Budget::kRunning));
+  EXPECT_FALSE(first->holds(Budget::kMemory));
+  EXPECT_TRUE(first->holds(Budget::kAnswers));
+  first->keep_only({0, 0});
+  EXPECT_FALSE(first->holds(Budget::kAnswers));
+}
+
 TEST_F(AdmissionTest, AnAnswerThatBecameLongerIsCountedAsLongAsItIs) {
   limit({.max_running = 9,
          .max_queued = 9,
