@@ -8,6 +8,7 @@
 
 #include "runtime/base/escape.h"
 #include "runtime/base/sys.h"
+#include "runtime/base/utf8.h"
 
 namespace agentd::cli {
 namespace {
@@ -33,11 +34,7 @@ std::string safe_name(std::string_view name) {
     if (c == '\\' || c == '{' || c == '}') c = '_';
   }
   while (!safe.empty() && (safe.front() == '.' || safe.front() == '-')) safe.erase(0, 1);
-  if (safe.size() > kMaxName) {
-    std::size_t end = kMaxName;
-    while (end > 0 && (static_cast<unsigned char>(safe[end]) & 0xC0U) == 0x80) --end;
-    safe.resize(end);
-  }
+  if (safe.size() > kMaxName) safe.resize(sbx::utf8_boundary_before(safe, kMaxName));
   return safe.empty() ? "file" : safe;
 }
 

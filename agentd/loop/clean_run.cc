@@ -4,19 +4,15 @@
 #include <cstdint>
 #include <string>
 
+#include "runtime/base/utf8.h"
+
 namespace agentd::loop {
 namespace {
 
-bool is_inside_a_character(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
-}
-
 void widen(std::string& text, std::size_t& cut, std::uint64_t& dropped, std::size_t reach) {
   if (dropped == 0) return;
-  std::size_t begin = cut - std::min(cut, reach);
-  std::size_t end = cut + std::min(text.size() - cut, reach);
-  while (begin > 0 && is_inside_a_character(text[begin])) --begin;
-  while (end < text.size() && is_inside_a_character(text[end])) ++end;
+  const std::size_t begin = sbx::utf8_boundary_before(text, cut - std::min(cut, reach));
+  const std::size_t end = sbx::utf8_boundary_behind(text, cut + std::min(text.size() - cut, reach));
   text.erase(begin, end - begin);
   dropped += end - begin;
   cut = begin;

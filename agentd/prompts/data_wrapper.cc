@@ -65,11 +65,9 @@ std::string wrap_data(std::string_view text) {
 
 std::string head_and_tail(std::string_view text, std::size_t limit) {
   if (text.size() <= limit) return std::string(text);
-  std::size_t head = limit / 3;
-  std::size_t tail = text.size() - (limit - head);
-  const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80; };
-  while (head > 0 && continues(text[head])) --head;
-  while (tail < text.size() && continues(text[tail])) ++tail;
+  const std::size_t third = limit / 3;
+  const std::size_t head = sbx::utf8_boundary_before(text, third);
+  const std::size_t tail = sbx::utf8_boundary_behind(text, text.size() - (limit - third));
   return fmt::format("{}\n[… {} bytes left out …]\n{}", text.substr(0, head), tail - head,
                      text.substr(tail));
 }

@@ -25,13 +25,7 @@ Preview first_lines(std::string_view content, std::size_t limit) {
     if (next > limit) break;
     end = next;
   }
-  if (end == 0) {
-    end = std::min(limit, content.size());
-    while (end > 0 && end < content.size() &&
-           (static_cast<unsigned char>(content[end]) & 0xC0U) == 0x80) {
-      --end;
-    }
-  }
+  if (end == 0) end = sbx::utf8_boundary_before(content, std::min(limit, content.size()));
   std::string text(content.substr(0, end));
   while (text.ends_with('\n') || text.ends_with('\r')) text.pop_back();
   return {std::move(text), end == content.size()};

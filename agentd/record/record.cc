@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include "runtime/base/utf8.h"
+
 namespace agentd::record {
 
 using loop::Phase;
@@ -12,19 +14,13 @@ namespace {
 // A run may keep more, for its last line.
 constexpr std::size_t kHalfStream = 32U << 10;
 
-bool is_inside_a_character(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
-}
-
 // Takes the middle out of what is long. How many bytes those were.
 std::uint64_t drop_middle(std::string& text, const redact::Redactor& redactor) {
   if (text.size() <= 2 * kHalfStream) return 0;
   text = redactor.clean(text).text();  // a key that is cut is found no more
   if (text.size() <= 2 * kHalfStream) return 0;
-  std::size_t begin = kHalfStream;
-  std::size_t end = text.size() - kHalfStream;
-  while (begin > 0 && is_inside_a_character(text[begin])) --begin;
-  while (end < text.size() && is_inside_a_character(text[end])) ++end;
+  const std::size_t begin = sbx::utf8_boundary_before(text, kHalfStream);
+  const std::size_t end = sbx::utf8_boundary_behind(text, text.size() - kHalfStream);
   text.erase(begin, end - begin);
   return end - begin;
 }

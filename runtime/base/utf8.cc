@@ -23,7 +23,36 @@ Lead lead_of(std::uint8_t byte) {
   return {0, 0, 0};
 }
 
+bool is_continuation(char byte) {
+  return (static_cast<std::uint8_t>(byte) & 0xC0U) == 0x80U;
+}
+
+// Where what `at` lies inside of begins and ends; both `at` when it lies inside of nothing.
+struct Around {
+  std::size_t begin, end;
+};
+
+Around around(std::string_view bytes, std::size_t at) {
+  constexpr std::size_t kMostFollowing = 3;
+  if (at == bytes.size()) return {at, at};
+  std::size_t begin = at;
+  while (begin > 0 && at - begin < kMostFollowing && is_continuation(bytes[begin])) --begin;
+  // Decoding comes by every byte that continues nothing, whatever stands before it.
+  if (is_continuation(bytes[begin])) return {at, at};
+  const std::size_t end = begin + decode_utf8(bytes, begin).length;
+  return end > at ? Around{begin, end} : Around{at, at};
+}
+
 }  // namespace
+
+std::size_t utf8_boundary_before(std::string_view bytes, std::size_t at) {
+  return around(bytes, at).begin;
+}
+
+std::size_t utf8_boundary_behind(std::string_view bytes, std::size_t at) {
+  const auto [begin, end] = around(bytes, at);
+  return begin == at ? at : end;
+}
 
 DecodedChar decode_utf8(std::string_view bytes, std::size_t offset) {
   const auto byte_at = [&](std::size_t i) { return static_cast<std::uint8_t>(bytes[offset + i]); };

@@ -18,6 +18,11 @@ struct DecodedChar {
 // Precondition: offset < bytes.size(). Overlong forms, surrogates and values past U+10FFFF are not
 // valid.
 [[nodiscard]] DecodedChar decode_utf8(std::string_view bytes, std::size_t offset);
+// The nearest place at or before `at`, and at or behind it, that lies inside of no character and of
+// no ill-formed part: what is cut there reads as it did. At most three bytes away. Precondition:
+// at <= bytes.size().
+[[nodiscard]] std::size_t utf8_boundary_before(std::string_view bytes, std::size_t at);
+[[nodiscard]] std::size_t utf8_boundary_behind(std::string_view bytes, std::size_t at);
 void append_utf8(std::string& text, char32_t code_point);
 // Appends `bytes` with U+FFFD for each ill-formed part. True when there was none.
 bool append_replacing(std::string& text, std::string_view bytes);

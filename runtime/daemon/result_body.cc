@@ -21,19 +21,6 @@ constexpr std::size_t kPiece = 48 * 1024;
 // Each byte may become six.
 constexpr std::size_t kOutputPiece = 8 * 1024;
 
-// Anywhere that no character lies across: decoding the two sides apart gives what decoding all of
-// it would.
-std::size_t character_end(std::string_view bytes, std::size_t wanted) {
-  if (wanted >= bytes.size()) return bytes.size();
-  const auto is_continuation = [&](std::size_t at) {
-    return (static_cast<unsigned char>(bytes[at]) & 0xC0U) == 0x80U;
-  };
-  std::size_t end = wanted;
-  for (int back = 0; back < 3 && end > 0 && is_continuation(end); ++back) --end;
-  // A fourth in a row belongs to none.
-  return end == 0 || is_continuation(end) ? wanted : end;
-}
-
 }  // namespace
 
 KeptFiles::KeptFiles() : secret_(spawn::new_run_id() + spawn::new_run_id()) {}
@@ -57,7 +44,8 @@ collect::FileSink KeptFiles::sink() {
 std::string OutputText::next_text() {
   const std::size_t part_end = offset_ < cut_ ? cut_ : bytes_.size();
   const std::string_view left = std::string_view(bytes_).substr(offset_, part_end - offset_);
-  const std::string_view piece = left.substr(0, character_end(left, kOutputPiece));
+  const std::size_t piece_end = utf8_boundary_before(left, std::min(kOutputPiece, left.size()));
+  const std::string_view piece = left.substr(0, piece_end);
   offset_ += piece.size();
   std::string text;
   is_clean_ = append_replacing(text, piece) && is_clean_;
