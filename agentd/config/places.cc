@@ -7,12 +7,12 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include "runtime/base/places.h"
 #include "runtime/base/sys.h"
 
 namespace agentd::config {
@@ -21,22 +21,15 @@ namespace {
 constexpr const char* kRootSocket = "/run/agentd/agentd.sock";
 constexpr const char* kRootSbxdSocket = "/run/sbx/sbxd.sock";
 
-// An absolute path in the environment, the first where it is a list (systemd.exec(5)).
-std::string from_environment(const char* name) {
-  const char* const value = std::getenv(name);
-  if (value == nullptr || *value != '/') return {};
-  const std::string_view all = value;
-  return std::string(all.substr(0, all.find(':')));
-}
-
 std::string below(const char* variable, std::string_view path) {
-  std::string base = from_environment(variable);
+  std::string base = sbx::path_from_environment(variable);
   if (!base.empty()) base += path;
   return base;
 }
 
 std::string state_directory(bool root) {
-  if (std::string systemd = from_environment("STATE_DIRECTORY"); !systemd.empty()) return systemd;
+  std::string systemd = sbx::path_from_environment("STATE_DIRECTORY");
+  if (!systemd.empty()) return systemd;
   if (root) return "/var/lib/agentd";
   if (std::string xdg = below("XDG_STATE_HOME", "/agentd"); !xdg.empty()) return xdg;
   return below("HOME", "/.local/state/agentd");
@@ -52,30 +45,12 @@ std::string listening_socket(bool root) {
 std::string find_socket(const std::string& given, const char* variable, const char* system,
                         std::string_view in_runtime_dir) {
   if (!given.empty()) return given;
-  if (std::string named = from_environment(variable); !named.empty()) return named;
+  if (std::string named = sbx::path_from_environment(variable); !named.empty()) return named;
   const std::string users = below("XDG_RUNTIME_DIR", in_runtime_dir);
   if (::access(system, W_OK) == 0 || users.empty()) return system;
   // One that is there and not for us: connecting says so.
   const bool only_system = ::access(users.c_str(), F_OK) != 0 && ::access(system, F_OK) == 0;
   return only_system ? system : users;
-}
-
-constexpr const char* kMakeRoom = "make room on the file system that it is on";
-
-bool is_full(int sys_errno) {
-  return sys_errno == ENOSPC || sys_errno == EDQUOT;
-}
-
-sbx::Result<void> make_with_parents(const std::string& path, mode_t mode) {
-  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
-    const bool last = slash == std::string::npos;
-    const std::string part = path.substr(0, slash);
-    if (::mkdir(part.c_str(), last ? mode : 0755) != 0 && errno != EEXIST) {
-      return sbx::host_lacks("mkdir", errno, part,
-                             is_full(errno) ? kMakeRoom : "make it, or name another place");
-    }
-    if (last) return {};
-  }
 }
 
 // SECURITY: what is followed here could be changed to point elsewhere later.
@@ -108,9 +83,9 @@ sbx::Result<Places> choose_places(const AgentConfig& config, bool root) {
 sbx::Result<void> make_places(const Places& places) {
   if (!places.socket.empty()) {
     const std::string parent = places.socket.substr(0, places.socket.rfind('/'));
-    if (!parent.empty()) SBX_TRY(make_with_parents(parent, 0755));
+    if (!parent.empty()) SBX_TRY(sbx::make_with_parents(parent, 0755));
   }
-  SBX_TRY(make_with_parents(places.state_dir, 0700));
+  SBX_TRY(sbx::make_with_parents(places.state_dir, 0700));
   SBX_ASSIGN(const sbx::UniqueFd fd, open_state_directory(places.state_dir));
   struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return sbx::sys_error("fstat", places.state_dir);
@@ -128,8 +103,8 @@ sbx::Result<sbx::UniqueFd> lock_state(const std::string& state_dir) {
   auto file = sbx::sys::open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   if (!file) {
     return sbx::host_lacks("open", file.error().sys_errno, path,
-                           is_full(file.error().sys_errno)
-                               ? kMakeRoom
+                           sbx::sys::is_full(file.error().sys_errno)
+                               ? sbx::kMakeRoom
                                : "make the state directory writable for agentd, or name another "
                                  "with --state-dir");
   }

@@ -18,10 +18,6 @@ constexpr const char* kMakeRoom = "make room on the file system of the state dir
 constexpr const char* kMakeWritable =
     "make the state directory writable for agentd, with room, or name another with --state-dir";
 
-bool is_full(int sys_errno) {
-  return sys_errno == ENOSPC || sys_errno == EDQUOT;
-}
-
 sbx::Error error_of(sqlite3* database, int result, std::string_view operation) {
   const std::string detail =
       database != nullptr ? ::sqlite3_errmsg(database) : ::sqlite3_errstr(result);
@@ -125,7 +121,7 @@ sbx::Result<Database> Database::open(const DatabaseOptions& options) {
   auto file = sbx::sys::open(options.path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   if (!file) {
     return sbx::host_lacks("open", file.error().sys_errno, options.path,
-                           is_full(file.error().sys_errno) ? kMakeRoom : kMakeWritable);
+                           sbx::sys::is_full(file.error().sys_errno) ? kMakeRoom : kMakeWritable);
   }
   auto state = std::make_shared<State>();
   constexpr int kFlags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE;

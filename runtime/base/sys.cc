@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 
 namespace sbx::sys {
@@ -219,6 +220,16 @@ Result<void> pidfd_signal(int pidfd, int signal) {
 bool has_magic(int fd, long magic) {
   struct statfs info{};
   return ::fstatfs(fd, &info) == 0 && info.f_type == static_cast<__fsword_t>(magic);
+}
+
+std::string link_target(const std::string& path) {
+  std::array<char, PATH_MAX> target;  // no link holds more
+  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
+  return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+bool is_full(int sys_errno) {
+  return sys_errno == ENOSPC || sys_errno == EDQUOT;
 }
 
 }  // namespace sbx::sys

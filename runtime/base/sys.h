@@ -69,4 +69,10 @@ struct Packet {
 // True when fd lies on a file system of this magic (fstatfs).
 [[nodiscard]] bool has_magic(int fd, long magic);
 
+// What a symbolic link holds (readlink(2)); empty when there is none at `path`.
+[[nodiscard]] std::string link_target(const std::string& path);
+
+// The error of one who had no room left on a disk, or no more of it for himself.
+[[nodiscard]] bool is_full(int sys_errno);
+
 }  // namespace sbx::sys

@@ -137,11 +137,7 @@ class RealHost final : public Host {
     if (::stat(path.c_str(), &status) != 0) return {errno, false, 0, 0};
     return {0, S_ISDIR(status.st_mode), status.st_mode, status.st_uid};
   }
-  std::string link_target(const std::string& path) override {
-    std::array<char, 256> target;
-    const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
-    return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : std::string();
-  }
+  std::string link_target(const std::string& path) override { return sys::link_target(path); }
   bool has_program(const std::string& name) override { return !find_program(name).empty(); }
   // A program is asked, since this one is static and has no NSS.
   bool has_login_name() override {

@@ -5,8 +5,8 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstdlib>
 
+#include "runtime/base/places.h"
 #include "runtime/base/sys.h"
 
 namespace sbx::daemon {
@@ -14,41 +14,22 @@ namespace {
 
 constexpr const char* kRunDirectory = "/run/sbx";
 
-// An absolute path in the environment, the first where it is a list (systemd.exec(5)).
-std::string from_environment(const char* name) {
-  const char* const value = std::getenv(name);
-  if (value == nullptr || *value != '/') return {};
-  const std::string_view all = value;
-  return std::string(all.substr(0, all.find(':')));
-}
-
 std::string user_state_dir() {
-  if (std::string systemd = from_environment("STATE_DIRECTORY"); !systemd.empty()) return systemd;
-  if (std::string xdg = from_environment("XDG_STATE_HOME"); !xdg.empty()) return xdg + "/sbx";
-  const std::string home = from_environment("HOME");
+  std::string systemd = path_from_environment("STATE_DIRECTORY");
+  if (!systemd.empty()) return systemd;
+  if (std::string xdg = path_from_environment("XDG_STATE_HOME"); !xdg.empty()) return xdg + "/sbx";
+  const std::string home = path_from_environment("HOME");
   return home.empty() ? home : home + "/.local/state/sbx";
 }
 
 std::string user_socket() {
-  const std::string runtime = from_environment("XDG_RUNTIME_DIR");
+  const std::string runtime = path_from_environment("XDG_RUNTIME_DIR");
   return runtime.empty() ? runtime : runtime + "/sbx/sbxd.sock";
 }
 
 std::string parent_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-// The directory, and those above it that are missing.
-Result<void> make_with_parents(const std::string& path, mode_t mode) {
-  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
-    const bool last = slash == std::string::npos;
-    const std::string part = path.substr(0, slash);
-    if (::mkdir(part.c_str(), last ? mode : 0755) != 0 && errno != EEXIST) {
-      return host_lacks("mkdir", errno, part, "make it, or name another place");
-    }
-    if (last) return {};
-  }
 }
 
 // SECURITY: who may rename what is in it decides what the daemon finds there.
@@ -98,7 +79,7 @@ Result<Places> choose_places(const DaemonConfig& config, const policy::RuntimeCo
   }
   if (places.runtime_dir.empty()) {
     places.runtime_dir =
-        root ? std::string(kRunDirectory) + "/sbxd" : from_environment("RUNTIME_DIRECTORY");
+        root ? std::string(kRunDirectory) + "/sbxd" : path_from_environment("RUNTIME_DIRECTORY");
   }
   return places;
 }

@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "runtime/base/log.h"
+#include "runtime/base/sys.h"
 #include "runtime/collect/names.h"
 #include "runtime/daemon/session.h"
 #include "runtime/policy/limits.h"
@@ -23,10 +24,6 @@ constexpr std::size_t kMaxShown = 256;
 std::string shown(std::string_view text) {
   const std::string rendered = collect::render_path(text.substr(0, kMaxShown));
   return rendered + (text.size() > kMaxShown ? "…" : "");
-}
-
-bool is_full(int sys_errno) {
-  return sys_errno == ENOSPC || sys_errno == EDQUOT;
 }
 
 Problem disk_full() {
@@ -147,7 +144,7 @@ Problem path_problem(const Error& error, std::string_view path) {
 }
 
 Problem store_problem(const Error& error) {
-  if (is_full(error.sys_errno)) return disk_full();
+  if (sys::is_full(error.sys_errno)) return disk_full();
   log::error("session store", {{"error", to_string(error)}});
   if (error.code == ErrorCode::kHost) {
     return {.status = 503,

@@ -29,13 +29,6 @@ bool valid_name(const std::string& name) {
   });
 }
 
-std::string link_target(const std::string& path) {
-  std::string target(256, '\0');
-  const ssize_t size = ::readlink(path.c_str(), target.data(), target.size());
-  target.resize(size > 0 ? static_cast<std::size_t>(size) : 0);
-  return target;
-}
-
 bool is_empty_directory(int parent, const char* name) {
   const UniqueFd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd) return false;
@@ -116,7 +109,7 @@ Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& c
     const std::string base = directory + "/" + name;
     searched += (searched.empty() ? "" : ", ") + base;
     // The generation is fixed now: a rebuild may switch `current` while this run goes on.
-    const std::string generation = link_target(base + "/current");
+    const std::string generation = sys::link_target(base + "/current");
     if (generation.empty() || generation.find('/') != std::string::npos) continue;
     image.digest = generation;
     image.directory = base + "/" + generation;

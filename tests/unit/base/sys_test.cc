@@ -276,6 +276,19 @@ TEST(Descriptors, BlockOrNotAsToldAndKeepTheirOtherFlags) {
   EXPECT_FALSE(set_nonblocking(-1, true));
 }
 
+TEST_F(Files, ALinkIsReadWholeAndWhatIsNoneIsEmpty) {
+  const std::string target(1000, 'x');
+  ASSERT_EQ(::symlink(target.c_str(), (path_ + "/link").c_str()), 0);
+  EXPECT_EQ(link_target(path_ + "/link"), target);
+  EXPECT_EQ(link_target(path_), "");
+  EXPECT_EQ(link_target(path_ + "/none"), "");
+}
+
+TEST(Errors, OfADiskWithoutRoomAreThoseOfAQuotaToo) {
+  EXPECT_TRUE(is_full(ENOSPC) && is_full(EDQUOT));
+  EXPECT_FALSE(is_full(0) || is_full(EIO) || is_full(EFBIG));
+}
+
 TEST(PidfdSignal, ReachesAProcessAndIsContentWithADeadOne) {
   const pid_t pid = ::fork();
   if (pid == 0) {

@@ -1,0 +1,56 @@
+#include "runtime/base/places.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+
+#include "tests/support/process.h"
+
+namespace sbx {
+namespace {
+
+constexpr const char* kVariable = "SBX_PLACES_TEST";
+
+TEST(Places, OfTheEnvironmentAreAbsoluteAndTheFirstOfAList) {
+  (void)::unsetenv(kVariable);
+  EXPECT_EQ(path_from_environment(kVariable), "");
+  for (const auto& [value, path] :
+       {std::pair("/a/b", "/a/b"), std::pair("/a:/b", "/a"), std::pair("a/b", ""),
+        std::pair("", ""), std::pair(":/b", "")}) {
+    ASSERT_EQ(::setenv(kVariable, value, 1), 0);
+    EXPECT_EQ(path_from_environment(kVariable), path) << value;
+  }
+  (void)::unsetenv(kVariable);
+}
+
+TEST(Places, AreMadeWithWhatIsMissingAboveThemAndStayAsTheyWere) {
+  const test::TemporaryDirectory directory;
+  const std::string path = directory.path() + "/a/b/c";
+  const auto mode_of = [](const std::string& of) {
+    struct stat status{};
+    EXPECT_EQ(::stat(of.c_str(), &status), 0) << of;
+    return status.st_mode & 0777U;
+  };
+  const mode_t umask = ::umask(022);
+  ASSERT_TRUE(make_with_parents(path, 0700));
+  EXPECT_EQ(mode_of(path), 0700U);
+  EXPECT_EQ(mode_of(directory.path() + "/a/b"), 0755U);
+  ASSERT_TRUE(make_with_parents(path, 0755));
+  EXPECT_EQ(mode_of(path), 0700U);
+  (void)::umask(umask);
+}
+
+TEST(Places, ThatCannotBeMadeAreNamedWithAFix) {
+  test::TemporaryDirectory directory;
+  const std::string file = directory.write("file", "");
+  const auto made = make_with_parents(file + "/below/it", 0755);
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().sys_errno, ENOTDIR);
+  EXPECT_NE(made.error().detail.find(file + "/below"), std::string::npos) << made.error().detail;
+  EXPECT_EQ(made.error().fix, "make it, or name another place");
+}
+
+}  // namespace
+}  // namespace sbx
