@@ -1,7 +1,5 @@
 // agentd. Wiring only: what was typed goes to its verb.
-#include <fcntl.h>
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <string>
@@ -68,21 +66,11 @@ int dispatch(const Arguments& arguments) {
   return run(arguments);
 }
 
-// Descriptors 0 to 2 exist from here on, so that nothing we open becomes one of them by chance.
-bool open_standard_descriptors() {
-  for (int fd = 0; fd <= 2; ++fd) {
-    if (::fcntl(fd, F_GETFD) >= 0) continue;
-    const int mode = fd == 0 ? O_RDONLY : O_WRONLY;
-    if (::open("/dev/null", mode | O_NOCTTY) != fd) return false;  // not CLOEXEC: a standard stream
-  }
-  return true;
-}
-
 }  // namespace
 }  // namespace agentd::daemon
 
 int main(int argc, char** argv) {
-  if (!agentd::daemon::open_standard_descriptors()) return agentd::daemon::kFailed;
+  if (!sbx::open_standard_descriptors()) return agentd::daemon::kFailed;
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const auto arguments = agentd::daemon::parse_arguments(words);
   return arguments ? agentd::daemon::dispatch(*arguments)

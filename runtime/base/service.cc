@@ -1,6 +1,7 @@
 #include "runtime/base/service.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
@@ -16,6 +17,15 @@
 #include "runtime/base/sys.h"
 
 namespace sbx {
+
+bool open_standard_descriptors() {
+  for (int fd = 0; fd <= 2; ++fd) {
+    if (::fcntl(fd, F_GETFD) >= 0) continue;
+    const int mode = fd == STDERR_FILENO ? O_WRONLY : O_RDONLY;
+    if (::open("/dev/null", mode | O_NOCTTY) != fd) return false;  // not CLOEXEC: a standard stream
+  }
+  return true;
+}
 
 Result<UniqueFd> block_ending_signals() {
   sigset_t set;

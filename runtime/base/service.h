@@ -1,5 +1,6 @@
-// What the process of a daemon does besides serving: the signals that end it, what it tells
-// systemd, and figures of itself for its metrics. Stage: base.
+// What the process of a program does besides its work: the descriptors that it begins with; for a
+// daemon the signals that end it, what it tells systemd, and figures of itself for its metrics.
+// Stage: base.
 #pragma once
 
 #include <cstdint>
@@ -9,6 +10,11 @@
 #include "runtime/base/unique_fd.h"
 
 namespace sbx {
+
+// Descriptors 0 to 2 exist from here on, so that nothing we open becomes one of them by chance. In
+// the place of a standard output that is closed stands one that cannot be written: what has nowhere
+// to go is an error, not a success without output. False: there is no /dev/null.
+[[nodiscard]] bool open_standard_descriptors();
 
 // Blocks SIGTERM, SIGINT and SIGHUP for this thread and those it makes. A signalfd(2),
 // non-blocking, that tells of them. At start-up, so that none is lost.

@@ -1,11 +1,11 @@
 // sbx-run. Wiring only: what was typed goes to its verb.
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <string>
 #include <vector>
 
+#include "runtime/base/service.h"
 #include "runtime/cli/arguments.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/verbs.h"
@@ -13,18 +13,6 @@
 
 namespace sbx::cli {
 namespace {
-
-// Descriptors 0 to 2 exist from here on, so that nothing we open becomes one of them by chance. In
-// the place of a standard output that is closed stands one that cannot be written: what has nowhere
-// to go is an error, not a success without output.
-bool open_standard_descriptors() {
-  for (int fd = 0; fd <= 2; ++fd) {
-    if (::fcntl(fd, F_GETFD) >= 0) continue;
-    const int mode = fd == STDERR_FILENO ? O_WRONLY : O_RDONLY;
-    if (::open("/dev/null", mode | O_NOCTTY) != fd) return false;  // not CLOEXEC: a standard stream
-  }
-  return true;
-}
 
 // A terminal or /dev/null is no program; a pipe, a redirected file or a socket is.
 bool stdin_is_program() {
@@ -65,7 +53,7 @@ int dispatch(Arguments arguments) {
 
 int main(int argc, char** argv) {
   using sbx::cli::kExitUsage;
-  if (!sbx::cli::open_standard_descriptors()) return sbx::cli::kExitSandboxError;
+  if (!sbx::open_standard_descriptors()) return sbx::cli::kExitSandboxError;
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const sbx::Result<sbx::cli::Arguments> arguments = sbx::cli::parse_arguments(words);
   if (arguments) return sbx::cli::dispatch(*arguments);

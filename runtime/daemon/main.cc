@@ -1,8 +1,6 @@
 // sbxd. Wiring only: what was typed goes to its verb.
-#include <fcntl.h>
 #include <fmt/core.h>
 #include <malloc.h>
-#include <unistd.h>
 
 #include <cstdio>
 #include <string>
@@ -71,21 +69,11 @@ int dispatch(const Arguments& arguments) {
 // would learn to keep blocks of their size.
 constexpr int kMappedBytes = 256 * 1024;
 
-// Descriptors 0 to 2 exist from here on, so that nothing we open becomes one of them by chance.
-bool open_standard_descriptors() {
-  for (int fd = 0; fd <= 2; ++fd) {
-    if (::fcntl(fd, F_GETFD) >= 0) continue;
-    const int mode = fd == 0 ? O_RDONLY : O_WRONLY;
-    if (::open("/dev/null", mode | O_NOCTTY) != fd) return false;  // not CLOEXEC: a standard stream
-  }
-  return true;
-}
-
 }  // namespace
 }  // namespace sbx::daemon
 
 int main(int argc, char** argv) {
-  if (!sbx::daemon::open_standard_descriptors()) return sbx::daemon::kFailed;
+  if (!sbx::open_standard_descriptors()) return sbx::daemon::kFailed;
   if (const auto closed = sbx::http::close_inherited_descriptors(); !closed) {
     return sbx::daemon::refuse(closed.error());
   }

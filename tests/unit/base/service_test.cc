@@ -1,5 +1,6 @@
 #include "runtime/base/service.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/signalfd.h>
@@ -8,6 +9,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -16,6 +18,22 @@
 
 namespace sbx {
 namespace {
+
+TEST(Service, ClosedStandardDescriptorsAreOpenedSoThatNothingElseGetsTheirNumbers) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    for (const int fd : {0, 1, 2}) ::close(fd);
+    if (!open_standard_descriptors()) ::_exit(1);
+    char byte = 0;
+    if (::read(0, &byte, 1) != 0 || ::write(2, &byte, 1) != 1) ::_exit(2);
+    if (::write(1, &byte, 1) != -1 || errno != EBADF) ::_exit(4);
+    const bool inherited = (::fcntl(0, F_GETFD) & FD_CLOEXEC) == 0;
+    ::_exit(inherited && ::open("/dev/null", O_RDONLY | O_CLOEXEC) > 2 ? 0 : 3);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
 
 TEST(Service, EndingSignalsComeByADescriptor) {
   // In a child, whose signals nobody else needs.
