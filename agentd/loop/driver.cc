@@ -192,7 +192,8 @@ Task<Event> Driver::execute() {
 Event Driver::evaluate() {
   const sandbox::LanguageInfo* language = info_->language(to_string(language_));
   Judgement judgement =
-      judge(ran_->result, language == nullptr ? std::string() : language->syntax_error_pattern);
+      judge(ran_->result, language == nullptr ? std::string() : language->syntax_error_pattern,
+            services_.redactor);
   keep_good_run();
   if (!judgement.failure) {
     record_.result = record::Result{.envelope = std::move(judgement.envelope)};

@@ -12,11 +12,13 @@
 
 #include "agentd/redact/quote.h"
 #include "runtime/base/scope_exit.h"
+#include "runtime/base/utf8.h"
 
 namespace agentd::loop {
 namespace {
 
 using prompts::RepairKind;
+using redact::Redactor;
 using sandbox::Note;
 using sandbox::RunResult;
 
@@ -66,12 +68,19 @@ std::string program_notes(const RunResult& run) {
   return text;
 }
 
+// SECURITY: cleaned before it is cut, or half a key would be shown to the model.
+std::string end_of_stdout(const RunResult& run, const Redactor& redactor) {
+  const std::string text = redactor.clean(run.out).text();
+  if (text.size() <= kMaxStdoutShown) return text;
+  return text.substr(sbx::utf8_boundary_behind(text, text.size() - kMaxStdoutShown));
+}
+
 // stderr, or the end of stdout where it is empty; with the notes that quote the program.
-std::string words_of(const RunResult& run) {
+std::string words_of(const RunResult& run, const Redactor& redactor) {
   std::string words = run.err;
   if (run.err_dropped > 0) words += fmt::format("\n[{} bytes were not kept]", run.err_dropped);
   if (words.find_first_not_of(" \n\t\r") == std::string::npos) {
-    words = run.out.substr(run.out.size() - std::min(run.out.size(), kMaxStdoutShown));
+    words = end_of_stdout(run, redactor);
   }
   const std::string notes = program_notes(run);
   return notes.empty() ? words : words + '\n' + notes;
@@ -81,14 +90,14 @@ std::string_view last_line(std::string_view text) {
   return redact::first_words(envelope::last_line(text), kMaxQuote);
 }
 
-Judgement failed(FailureClass failure, std::string code, std::string problem,
-                 const RunResult& run) {
+Judgement failed(FailureClass failure, std::string code, std::string problem, const RunResult& run,
+                 const Redactor& redactor) {
   Judgement judgement{.failure = failure, .code = std::move(code), .detail = problem};
-  judgement.repair = {RepairKind::kFailed, std::move(problem), words_of(run)};
+  judgement.repair = {RepairKind::kFailed, std::move(problem), words_of(run, redactor)};
   return judgement;
 }
 
-Judgement judge_exit(const RunResult& run, const std::string& pattern) {
+Judgement judge_exit(const RunResult& run, const std::string& pattern, const Redactor& redactor) {
   const bool syntax = !run.signal && matches(pattern, run.err);
   std::string problem = fmt::format("it ended with exit code {}.", run.exit_code);
   if (run.signal) {
@@ -97,7 +106,7 @@ Judgement judge_exit(const RunResult& run, const std::string& pattern) {
                           name == nullptr ? "?" : name);
   }
   Judgement judgement = failed(syntax ? FailureClass::kSyntax : FailureClass::kRuntime,
-                               run.signal ? "signal" : "exit", std::move(problem), run);
+                               run.signal ? "signal" : "exit", std::move(problem), run, redactor);
   if (const std::string_view last = last_line(run.err); !last.empty()) judgement.detail = last;
   return judgement;
 }
@@ -178,12 +187,13 @@ std::variant<envelope::Envelope, envelope::Violation> envelope_of(const RunResul
   return parsed;
 }
 
-Judgement judge_envelope(const RunResult& run) {
+Judgement judge_envelope(const RunResult& run, const Redactor& redactor) {
   auto parsed = envelope_of(run);
   if (auto* good = std::get_if<envelope::Envelope>(&parsed)) {
     return {.envelope = std::move(*good)};
   }
-  const auto& violation = std::get<envelope::Violation>(parsed);
+  auto& violation = std::get<envelope::Violation>(parsed);
+  violation.subject = redactor.clean(violation.subject).text();  // of stdout, and cut below
   Judgement judgement{.failure = FailureClass::kEnvelope,
                       .code = violation.code,
                       .detail = with_subject(violation) + cut_text(run)};
@@ -191,7 +201,7 @@ Judgement judge_envelope(const RunResult& run) {
   for (const sandbox::Refused& entry : run.refused) {
     evidence += fmt::format("{} in /output was not taken: {}\n", entry.path, entry.reason);
   }
-  evidence += run.out.substr(run.out.size() - std::min(run.out.size(), kMaxStdoutShown));
+  evidence += end_of_stdout(run, redactor);
   judgement.repair = {RepairKind::kEnvelope, violation.detail + "." + cut_text(run),
                       std::move(evidence)};
   return judgement;
@@ -199,21 +209,22 @@ Judgement judge_envelope(const RunResult& run) {
 
 }  // namespace
 
-Judgement judge(const RunResult& run, const std::string& syntax_error_pattern) {
+Judgement judge(const RunResult& run, const std::string& syntax_error_pattern,
+                const Redactor& redactor) {
   const std::string& status = run.status;
   if (status == "timeout" || status == "cpu_time") {
     return failed(FailureClass::kTimeout, status,
-                  kernel_notes(run, "the time limit ended the program."), run);
+                  kernel_notes(run, "the time limit ended the program."), run, redactor);
   }
   if (status == "security") {
     return failed(FailureClass::kSecurity, status,
-                  kernel_notes(run, "the program made a hostile system call."), run);
+                  kernel_notes(run, "the program made a hostile system call."), run, redactor);
   }
   if (status == "oom" || status == "output" || (!run.ok() && hit_a_resource(run))) {
     return failed(FailureClass::kResource, status,
-                  kernel_notes(run, "it ran into a limit of the sandbox."), run);
+                  kernel_notes(run, "it ran into a limit of the sandbox."), run, redactor);
   }
-  return run.ok() ? judge_envelope(run) : judge_exit(run, syntax_error_pattern);
+  return run.ok() ? judge_envelope(run, redactor) : judge_exit(run, syntax_error_pattern, redactor);
 }
 
 }  // namespace agentd::loop

@@ -11,6 +11,7 @@
 #include "agentd/envelope/envelope.h"
 #include "agentd/loop/state.h"
 #include "agentd/prompts/composer.h"
+#include "agentd/redact/redactor.h"
 #include "agentd/sandbox/sandbox.h"
 
 namespace agentd::loop {
@@ -24,9 +25,10 @@ struct Judgement {
   envelope::Envelope envelope{};  // when passed
 };
 
-// `syntax_error_pattern`: of the language, as sbxd tells it; one that does not compile matches
-// nothing.
+// `run`: after clean_run(); `redactor` is for what is quoted of stdout. `syntax_error_pattern`: of
+// the language, as sbxd tells it; one that does not compile matches nothing.
 [[nodiscard]] Judgement judge(const sandbox::RunResult& run,
-                              const std::string& syntax_error_pattern);
+                              const std::string& syntax_error_pattern,
+                              const redact::Redactor& redactor);
 
 }  // namespace agentd::loop
