@@ -54,14 +54,15 @@ async::Task<bool> send_file(Responder& responder, async::WorkPool& pool, UniqueF
   co_return whole;
 }
 
-async::Task<ReceivedFile> receive_file(Request& request, async::WorkPool& pool, int file) {
+async::Task<ReceivedFile> receive_file(Request& request, async::WorkPool& pool, int file,
+                                       const async::Cancellation* stop) {
   auto copy = shared_copy(file);
   if (!copy) co_return std::move(copy).error();
   const SharedFd shared = *std::move(copy);
   std::uint64_t written = 0;
   std::string gathered;
   for (bool ended = false; !ended;) {
-    BodyPiece piece = co_await request.stream->read(nullptr);
+    BodyPiece piece = co_await request.stream->read(stop);
     if (piece.kind == BodyPiece::Kind::kFailed) co_return std::move(piece.problem);
     ended = piece.kind == BodyPiece::Kind::kEnd;
     gathered += piece.data;

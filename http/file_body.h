@@ -22,9 +22,10 @@ inline constexpr std::size_t kFilePieceBytes = 256U << 10;
 
 // Writes the request's streamed body to `file`. The bytes written; or the body's Problem; or the
 // Error of write(2) (sys_errno ENOSPC, EDQUOT, EFBIG are the caller's to name). After a failure the
-// file holds a part. `file` is borrowed; it is duplicated for the pool.
+// file holds a part. `file` is borrowed; it is duplicated for the pool. `stop`: as
+// BodySource::read().
 using ReceivedFile = std::variant<std::uint64_t, Problem, Error>;
 [[nodiscard]] async::Task<ReceivedFile> receive_file(Request& request, async::WorkPool& pool,
-                                                     int file);
+                                                     int file, const async::Cancellation* stop);
 
 }  // namespace sbx::http

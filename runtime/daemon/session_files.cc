@@ -108,9 +108,8 @@ class QuotaBody final : public http::BodySource {
             std::uint64_t replaces)
       : source_(source), session_(session), hold_(hold), replaces_(replaces) {}
 
-  // Ends with the session, whose deletion waits for it.
-  Task<BodyPiece> read(const async::Cancellation*) override {
-    BodyPiece piece = co_await source_.read(&session_.deleted());
+  Task<BodyPiece> read(const async::Cancellation* stop) override {
+    BodyPiece piece = co_await source_.read(stop);
     if (session_.ending()) {
       co_return BodyPiece{.kind = BodyPiece::Kind::kFailed,
                           .data = {},
@@ -290,7 +289,9 @@ Task<OrProblem<Response>> SessionFiles::store(Subject subject, Request& request)
     if (auto problem = body.reserve(*request.content_length)) co_return *std::move(problem);
   }
   request.stream = &body;
-  auto received = co_await http::receive_file(request, sessions_.pool(), begun.file->get());
+  // Ends with the session, whose deletion waits for it.
+  auto received = co_await http::receive_file(request, sessions_.pool(), begun.file->get(),
+                                              &session->deleted());
   if (auto* problem = std::get_if<Problem>(&received)) co_return std::move(*problem);
   if (const auto* error = std::get_if<Error>(&received)) co_return store_problem(*error);
   auto settled = co_await settle(std::move(subject), begun, std::get<std::uint64_t>(received));

@@ -82,14 +82,15 @@ class FileBody : public ::testing::Test {
            }(recorder_, pool_, std::move(file), length, sent));
     return sent;
   }
-  ReceivedFile receive(BodySource& source, int file) {
+  ReceivedFile receive(BodySource& source, int file, const async::Cancellation* stop = nullptr) {
     Request request;
     request.stream = &source;
     ReceivedFile received;
     run_on(loop_,
-           [](Request& from, async::WorkPool& pool, int to, ReceivedFile& out) -> Task<void> {
-             out = co_await receive_file(from, pool, to);
-           }(request, pool_, file, received));
+           [](Request& from, async::WorkPool& pool, int to, const async::Cancellation* until,
+              ReceivedFile& out) -> Task<void> {
+             out = co_await receive_file(from, pool, to, until);
+           }(request, pool_, file, stop, received));
     return received;
   }
 
@@ -148,6 +149,29 @@ TEST_F(FileBody, HandsOnTheProblemOfTheBody) {
   const ReceivedFile received = receive(pieces, file.get());
   ASSERT_TRUE(std::holds_alternative<Problem>(received));
   EXPECT_EQ(std::get<Problem>(received).status, 413);
+}
+
+TEST_F(FileBody, EndsABodyThatStallsWhenItIsStopped) {
+  class Stalled final : public BodySource {
+   public:
+    explicit Stalled(async::Loop& loop) : loop_(loop) {}
+    Task<BodyPiece> read(const async::Cancellation* stop) override {
+      const auto wake = co_await loop_.sleep_until(async::test::soon(), stop);
+      co_return BodyPiece{BodyPiece::Kind::kFailed,
+                          {},
+                          {.code = wake == async::Wake::kCancelled ? "stopped" : "late"}};
+    }
+
+   private:
+    async::Loop& loop_;
+  };
+  Stalled body(loop_);
+  async::Cancellation stop;
+  loop_.post([&stop] { stop.cancel(); });
+  const UniqueFd file(::memfd_create("file_body_test", MFD_CLOEXEC));
+  const ReceivedFile received = receive(body, file.get(), &stop);
+  ASSERT_TRUE(std::holds_alternative<Problem>(received));
+  EXPECT_EQ(std::get<Problem>(received).code, "stopped");
 }
 
 TEST_F(FileBody, HandsOnTheErrorOfTheFile) {
