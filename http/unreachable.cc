@@ -76,19 +76,21 @@ Unreachable not_permitted(const std::string& daemon, const std::string& socket,
                                        owner, daemon, elsewhere)};
 }
 
-std::string reason(int sys_errno) {
-  if (sys_errno == 0) return {};
-  if (sys_errno == ENOENT) return ": there is no such socket";
-  if (sys_errno == ECONNREFUSED) return ": nobody listens on it";
-  return ": " + std::generic_category().message(sys_errno);
+std::string reason(const ClientError& error) {
+  if (error.sys_errno == ENOENT) return ": there is no such socket";
+  if (error.sys_errno == ECONNREFUSED) return ": nobody listens on it";
+  if (error.sys_errno != 0) return ": " + std::generic_category().message(error.sys_errno);
+  return error.detail.empty() ? "" : ": " + error.detail;
 }
 
 }  // namespace
 
-Unreachable explain_unreachable(const std::string& daemon, const std::string& socket, int sys_errno,
-                                const std::string& elsewhere) {
-  if (sys_errno == EACCES || sys_errno == EPERM) return not_permitted(daemon, socket, elsewhere);
-  return {fmt::format("{} does not answer on {}{}", daemon, socket, reason(sys_errno)),
+Unreachable explain_unreachable(const std::string& daemon, const std::string& socket,
+                                const ClientError& error, const std::string& elsewhere) {
+  if (error.sys_errno == EACCES || error.sys_errno == EPERM) {
+    return not_permitted(daemon, socket, elsewhere);
+  }
+  return {fmt::format("{} does not answer on {}{}", daemon, socket, reason(error)),
           fmt::format("start {}, or name its socket with {}", daemon, elsewhere)};
 }
 

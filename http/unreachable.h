@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "http/client.h"
+
 namespace sbx::http {
 
 struct Unreachable {
@@ -11,8 +13,9 @@ struct Unreachable {
   std::string fix;
 };
 
-// `daemon`: "agentd". `sys_errno`: of connecting, or 0. `elsewhere`: what names another socket.
+// `daemon`: "agentd". `error`: of connecting. `elsewhere`: what names another socket.
 [[nodiscard]] Unreachable explain_unreachable(const std::string& daemon, const std::string& socket,
-                                              int sys_errno, const std::string& elsewhere);
+                                              const ClientError& error,
+                                              const std::string& elsewhere);
 
 }  // namespace sbx::http

@@ -43,8 +43,7 @@ Trouble trouble_of(const ClientError& error, const std::string& socket) {
   if (error.kind != ClientError::Kind::kUnreachable) {
     return {.text = fmt::format("{}: {}", socket, error.detail)};
   }
-  auto why = sbx::http::explain_unreachable("agentd", socket, error.sys_errno,
-                                            "--socket or AGENTD_SOCKET");
+  auto why = sbx::http::explain_unreachable("agentd", socket, error, "--socket or AGENTD_SOCKET");
   return {.text = std::move(why.text), .fix = std::move(why.fix)};
 }
 

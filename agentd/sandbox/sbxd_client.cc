@@ -139,8 +139,7 @@ Task<InfoOutcome> SbxdClient::info(const Cancellation* cancellation) {
 SandboxFailure SbxdClient::failure_of(const ClientError& error) const {
   if (error.kind == ClientError::Kind::kCancelled) return cancelled();
   if (error.kind == ClientError::Kind::kUnreachable) {
-    auto why =
-        sbx::http::explain_unreachable("sbxd", options_.socket(), error.sys_errno, "--sbxd-socket");
+    auto why = sbx::http::explain_unreachable("sbxd", options_.socket(), error, "--sbxd-socket");
     return {.kind = Kind::kUnreachable, .detail = std::move(why.text), .fix = std::move(why.fix)};
   }
   return {.kind = Kind::kLost, .detail = "the connection to sbxd: " + error.detail};

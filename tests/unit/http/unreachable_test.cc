@@ -21,23 +21,38 @@ bool has(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
+// What the client says of connecting to it.
+ClientError error_at(const std::string& socket) {
+  Client client;
+  ClientRequest request{.url = "http://sbxd/"};
+  request.unix_socket = socket;
+  const ClientResult result = client.perform(request);
+  const auto* error = std::get_if<ClientError>(&result);
+  return error == nullptr ? ClientError{} : *error;
+}
+
+Unreachable explained(const std::string& socket, int sys_errno) {
+  const ClientError error{.kind = ClientError::Kind::kUnreachable, .sys_errno = sys_errno};
+  return explain_unreachable("sbxd", socket, error, "--sbxd-socket");
+}
+
 class UnreachableSocket : public ::testing::Test {
  protected:
   // The words for a socket of that owner, group and mode. To be called as root.
   Unreachable refused(uid_t user, gid_t group, mode_t mode) {
     EXPECT_EQ(::chown(socket_.c_str(), user, group), 0);
     EXPECT_EQ(::chmod(socket_.c_str(), mode), 0);
-    return explain_unreachable("sbxd", socket_, EACCES, "--sbxd-socket");
+    return explained(socket_, EACCES);
   }
   sbx::test::TemporaryDirectory directory_;
   std::string socket_ = directory_.write("s.sock", "");
 };
 
 TEST_F(UnreachableSocket, IsMissingOrWithoutAListener) {
-  const Unreachable missing = explain_unreachable("sbxd", "/none/s.sock", ENOENT, "--sbxd-socket");
+  const Unreachable missing = explained("/none/s.sock", ENOENT);
   EXPECT_EQ(missing.text, "sbxd does not answer on /none/s.sock: there is no such socket");
   EXPECT_EQ(missing.fix, "start sbxd, or name its socket with --sbxd-socket");
-  const Unreachable refused = explain_unreachable("sbxd", "/s.sock", ECONNREFUSED, "--sbxd-socket");
+  const Unreachable refused = explained("/s.sock", ECONNREFUSED);
   EXPECT_EQ(refused.text, "sbxd does not answer on /s.sock: nobody listens on it");
 }
 
@@ -67,19 +82,24 @@ TEST_F(UnreachableSocket, OfRootsGroupOrOneThatMayNotEitherSaysWhoseItIs) {
 }
 
 TEST_F(UnreachableSocket, BehindAClosedDirectorySaysSo) {
-  const Unreachable hidden = explain_unreachable("sbxd", "/none/s.sock", EACCES, "--sbxd-socket");
+  const Unreachable hidden = explained("/none/s.sock", EACCES);
   EXPECT_TRUE(has(hidden.text, "the way to /none/s.sock")) << hidden.text;
   EXPECT_FALSE(has(hidden.fix, "usermod")) << hidden.fix;
 }
 
+// One without a number of the system's: its path is longer than an address can be.
+TEST_F(UnreachableSocket, ForAnotherReasonSaysIt) {
+  const std::string socket = "/" + std::string(200, 'x');
+  const ClientError error = error_at(socket);
+  EXPECT_EQ(error.kind, ClientError::Kind::kUnreachable);
+  EXPECT_EQ(error.sys_errno, 0);
+  ASSERT_FALSE(error.detail.empty());
+  EXPECT_EQ(explain_unreachable("sbxd", socket, error, "--sbxd-socket").text,
+            "sbxd does not answer on " + socket + ": " + error.detail);
+}
+
 TEST_F(UnreachableSocket, IsNamedByTheClientAndNotAsAPort) {
-  Client client;
-  ClientRequest request{.url = "http://sbxd/"};
-  request.unix_socket = "/none/s.sock";
-  const ClientResult result = client.perform(request);
-  const auto* error = std::get_if<ClientError>(&result);
-  ASSERT_NE(error, nullptr);
-  EXPECT_EQ(error->detail, "/none/s.sock: No such file or directory");
+  EXPECT_EQ(error_at("/none/s.sock").detail, "/none/s.sock: No such file or directory");
 }
 
 }  // namespace
