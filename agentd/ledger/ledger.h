@@ -75,12 +75,13 @@ class Ledger {
   // Is not waited for; what is asked of the ledger after it comes after it, and a reservation that
   // was granted after it tells that it is committed. Accounts of the reservation that `actual` does
   // not name are billed as reserved. A reservation that is settled or released already stays as it
-  // is. A failure is logged, and the reservation stands until it can be settled: nothing is spent
-  // without a record.
+  // is. A failure is logged, and the reservation stands until release_dead_owners() makes up for
+  // it: nothing is spent without a record.
   virtual void settle(std::string id, std::vector<Actual> actual) = 0;
   // Nothing was spent of it. As settle() otherwise.
   virtual void release(std::string id, std::string reason) = 0;
-  // Releases what processes that are dead had reserved. How many reservations that were.
+  // Makes up for what could not be settled or released, and releases what processes that are dead
+  // had reserved. How many reservations of the dead that were.
   [[nodiscard]] virtual sbx::async::Task<sbx::Result<int>> release_dead_owners() = 0;
 };
 

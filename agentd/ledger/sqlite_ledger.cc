@@ -26,28 +26,34 @@ void SqliteLedger::settle(std::string id, std::vector<Actual> actual) {
     if (settled) return;
     sbx::log::error("a reservation could not be settled",
                     {{"reservation", id}, {"error", to_string(settled.error())}});
-    if (settled.error().code != sbx::ErrorCode::kInvalid) unsettled_.emplace_back(id, actual);
+    keep(settled.error(), [this, id, actual] { settle(id, actual); });
   };
   queue_.give(std::move(job), std::move(done));
-}
-
-void SqliteLedger::settle_what_failed() {
-  // Those that fail again are kept again.
-  for (auto& [id, actual] : std::exchange(unsettled_, {})) settle(id, std::move(actual));
 }
 
 void SqliteLedger::release(std::string id, std::string reason) {
-  auto job = [&book = book_, id, reason = std::move(reason)] { return book.release(id, reason); };
-  auto done = [id](const Result<void>& released) {
+  auto job = [&book = book_, id, reason] { return book.release(id, reason); };
+  auto done = [this, id, reason](const Result<void>& released) {
     if (released) return;
     sbx::log::error("a reservation could not be released",
                     {{"reservation", id}, {"error", to_string(released.error())}});
+    keep(released.error(), [this, id, reason] { release(id, reason); });
   };
   queue_.give(std::move(job), std::move(done));
 }
 
+// What the ledger refuses it would refuse again.
+void SqliteLedger::keep(const sbx::Error& error, std::function<void()> again) {
+  if (error.code != sbx::ErrorCode::kInvalid) failed_.push_back(std::move(again));
+}
+
+void SqliteLedger::make_up() {
+  // Those that fail again are kept again.
+  for (const auto& again : std::exchange(failed_, {})) again();
+}
+
 Task<Result<int>> SqliteLedger::release_dead_owners() {
-  settle_what_failed();
+  make_up();
   auto job = [&book = book_] { return book.release_dead_owners(); };
   auto result = co_await queue_.write(job);
   co_return result;

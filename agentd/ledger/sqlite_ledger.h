@@ -1,11 +1,12 @@
 // SqliteLedger: the Book as a Ledger, on the store's queue, so that the loop never waits for a
 // disk.
 //
-// A settlement that fails (a full disk) is kept and made up for by release_dead_owners(), which is
-// called now and then: what was spent would else count as nothing once this process has ended.
+// A settlement or release that fails (a full disk) is kept and made up for by
+// release_dead_owners(), which is called now and then: what was spent would else count as nothing
+// once this process has ended, and what was not would stay reserved until then.
 #pragma once
 
-#include <utility>
+#include <functional>
 #include <vector>
 
 #include "agentd/ledger/book.h"
@@ -27,12 +28,14 @@ class SqliteLedger final : public Ledger {
   sbx::async::Task<sbx::Result<int>> release_dead_owners() override;
 
  private:
-  void settle_what_failed();
+  void keep(const sbx::Error& error, std::function<void()> again);
+  void make_up();
 
   Book& book_;
   store::Queue& queue_;
-  // At most one for each request under way: without room for it none is granted another.
-  std::vector<std::pair<std::string, std::vector<Actual>>> unsettled_;
+  // Calls that failed. At most two for each request under way, its call's and the run's that was
+  // reserved with it: without room for them none is granted another.
+  std::vector<std::function<void()>> failed_;
 };
 
 }  // namespace agentd::ledger

@@ -196,13 +196,15 @@ TEST_F(BookTest, AFullDiskRefusesWithTheReasonAndReservesNothing) {
   expect_balance(book, 0, granted_count);
 }
 
-// What was spent would count as nothing once this process has ended.
-TEST_F(BookTest, ASettlementThatFailedIsMadeUpForLater) {
+// What was spent would count as nothing once this process has ended, and what was not as reserved
+// until then.
+TEST_F(BookTest, ASettlementOrReleaseThatFailedIsMadeUpForLater) {
   busy_milliseconds_ = 10;
   store::Database database = open_database();
   Book book = open(database);
   store::Database other = open_database();
   EXPECT_TRUE(granted(book, of("r", 60)).granted);
+  EXPECT_TRUE(granted(book, of("unspent", 30)).granted);
   sbx::async::Loop loop;
   store::Queue queue(loop, database);
   SqliteLedger ledger(book, queue);
@@ -210,6 +212,7 @@ TEST_F(BookTest, ASettlementThatFailedIsMadeUpForLater) {
     static sbx::async::Task<void> run(Ledger& ledger, store::Database& other) {
       EXPECT_TRUE(other.begin(store::Durability::kProcess));  // nobody else can write
       ledger.settle("r", {{"a", 7}});
+      ledger.release("unspent", "no run came of it");
       auto released = co_await ledger.release_dead_owners();
       EXPECT_FALSE(released);
       other.rollback();
