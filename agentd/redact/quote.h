@@ -8,8 +8,9 @@ namespace agentd::redact {
 
 // The words at the start of `text` that fit into `most` bytes; empty when the first does not.
 //
-// SECURITY: a Redactor knows whole keys alone. Cut between words, a key is there whole, and found,
-// or not at all.
+// SECURITY: a Redactor finds whole keys. Cut between words, a key is there whole, and found, or not
+// at all. A private key in PEM alone is of many words: what is left of one are whole lines of it,
+// which are found without those that followed.
 [[nodiscard]] inline std::string_view first_words(std::string_view text, std::size_t most) {
   if (text.size() <= most) return text;
   const std::size_t blank = text.find_last_of(" \t\r\n", most);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "agentd/redact/quote.h"
 #include "runtime/base/base64.h"
 #include "runtime/base/sys.h"
 
@@ -185,6 +186,21 @@ TEST(Redactor, CleanTextStaysAsItIs) {
   for (const Sample& sample : samples("secrets.txt")) {
     const std::string once = redactor.clean(sample.text).text();
     EXPECT_EQ(redactor.clean(once).text(), once);
+  }
+}
+
+TEST(Redactor, OfAPrivateKeyThatAQuoteCutsNoLineIsLeft) {
+  std::string body;
+  for (int i = 0; body.size() < 16U * 64; ++i) body += static_cast<char>('A' + i * 7 % 26);
+  std::string key = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n";
+  for (std::size_t at = 0; at < body.size(); at += 64) key += body.substr(at, 64) + '\n';
+  key += "-----END RSA PRIVATE KEY-----\n";
+  const std::string text = "the key: " + key + "and more words";
+  const Redactor redactor;
+  for (std::size_t most = 0; most <= text.size(); ++most) {
+    const std::string quoted = redactor.clean(first_words(text, most)).text();
+    EXPECT_EQ(quoted.find(body.substr(0, 16)), std::string::npos) << quoted;
+    EXPECT_EQ(quoted.find(body.substr(64, 16)), std::string::npos) << quoted;
   }
 }
 
