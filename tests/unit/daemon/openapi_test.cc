@@ -11,6 +11,7 @@
 #include "runtime/daemon/session_files.h"
 #include "runtime/daemon/session_routes.h"
 #include "runtime/policy/limits.h"
+#include "tests/support/openapi.h"
 
 namespace sbx::daemon {
 namespace {
@@ -34,12 +35,6 @@ std::set<std::string> limit_names() {
   return names;
 }
 
-// "{path...}" of the router is "{path}" in OpenAPI.
-std::string as_openapi(std::string path) {
-  if (const std::size_t dots = path.find("..."); dots != std::string::npos) path.erase(dots, 3);
-  return path;
-}
-
 TEST(OpenApi, HasEveryRouteAndNoOther) {
   // Handlers are not called: nothing behind these references is looked at.
   alignas(RunService) static char nowhere[sizeof(RunService)];
@@ -53,15 +48,9 @@ TEST(OpenApi, HasEveryRouteAndNoOther) {
   add_session_file_routes(router, *reinterpret_cast<SessionFiles*>(no_files));
   std::set<std::string> routes;
   for (const http::Route& route : router.routes()) {
-    std::string method(to_string(route.method));
-    for (char& c : method) c = static_cast<char>(std::tolower(c));
-    routes.insert(method + " " + as_openapi(route.path));
+    routes.insert(test::operation(route.method, route.path));
   }
-  std::set<std::string> described;
-  for (const auto& [path, methods] : document()["paths"].items()) {
-    for (const auto& method : methods.items()) described.insert(method.key() + " " + path);
-  }
-  EXPECT_EQ(described, routes);
+  EXPECT_EQ(test::described_operations(document()), routes);
 }
 
 TEST(OpenApi, HasEveryLimit) {
@@ -97,21 +86,9 @@ TEST(OpenApi, HasEveryStatusOfARun) {
 }
 
 TEST(OpenApi, EveryReferenceLeadsSomewhere) {
-  std::vector<const Json*> open{&document()};
-  std::size_t references = 0;
-  while (!open.empty()) {
-    const Json* const value = open.back();
-    open.pop_back();
-    if (value->is_object() && value->contains("$ref")) {
-      const std::string target = value->at("$ref").get<std::string>();
-      EXPECT_TRUE(document().contains(Json::json_pointer(target.substr(1)))) << target;
-      ++references;
-    }
-    if (value->is_structured()) {
-      for (const Json& item : *value) open.push_back(&item);
-    }
-  }
-  EXPECT_GT(references, 20U);
+  const test::References references = test::references_in(document());
+  EXPECT_TRUE(references.lead_nowhere.empty()) << references.lead_nowhere.front();
+  EXPECT_GT(references.count, 20U);
 }
 
 }  // namespace

@@ -7,6 +7,7 @@
 #include "agentd/api/routes.h"
 #include "agentd/embedded/embedded.h"
 #include "agentd/record/record_json.h"
+#include "tests/support/openapi.h"
 
 namespace agentd::api {
 namespace {
@@ -126,17 +127,9 @@ record::Record full_record(record::Mode mode) {
 TEST(OpenApi, HasEveryRouteAndNoOther) {
   std::set<std::string> routes;
   for (const auto& [method, path] : Routes::all()) {
-    std::string text(to_string(method));
-    for (char& c : text) c = static_cast<char>(std::tolower(c));
-    text += " " + std::string(path);
-    if (const std::size_t dots = text.find("..."); dots != std::string::npos) text.erase(dots, 3);
-    routes.insert(text);
+    routes.insert(sbx::test::operation(method, std::string(path)));
   }
-  std::set<std::string> described;
-  for (const auto& [path, methods] : document()["paths"].items()) {
-    for (const auto& method : methods.items()) described.insert(method.key() + " " + path);
-  }
-  EXPECT_EQ(described, routes);
+  EXPECT_EQ(sbx::test::described_operations(document()), routes);
 }
 
 TEST(OpenApi, RecordsOfBothModesAreAsDescribed) {
@@ -200,21 +193,9 @@ TEST(OpenApi, NamesAreThoseOfTheLoop) {
 }
 
 TEST(OpenApi, EveryReferenceLeadsSomewhere) {
-  std::vector<const Json*> open{&document()};
-  std::size_t references = 0;
-  while (!open.empty()) {
-    const Json* const value = open.back();
-    open.pop_back();
-    if (value->is_object() && value->contains("$ref")) {
-      const std::string target = value->at("$ref").get<std::string>();
-      EXPECT_TRUE(document().contains(Json::json_pointer(target.substr(1)))) << target;
-      ++references;
-    }
-    if (value->is_structured()) {
-      for (const Json& item : *value) open.push_back(&item);
-    }
-  }
-  EXPECT_GT(references, 20U);
+  const sbx::test::References references = sbx::test::references_in(document());
+  EXPECT_TRUE(references.lead_nowhere.empty()) << references.lead_nowhere.front();
+  EXPECT_GT(references.count, 20U);
 }
 
 }  // namespace
