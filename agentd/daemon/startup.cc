@@ -5,12 +5,12 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <chrono>
 #include <cstdlib>
 #include <utility>
 
 #include "agentd/ledger/owner.h"
 #include "agentd/providers/choose.h"
+#include "agentd/store/clock.h"
 #include "runtime/base/log.h"
 
 namespace agentd::daemon {
@@ -19,13 +19,6 @@ namespace {
 using config::AgentConfig;
 using sbx::Result;
 using sbx::http::Listener;
-
-std::int64_t now_ms() {
-  using std::chrono::system_clock;
-  return std::chrono::duration_cast<std::chrono::milliseconds>(
-             system_clock::now().time_since_epoch())
-      .count();
-}
 
 struct Address {
   std::string host;
@@ -144,8 +137,8 @@ Result<Started> start_up(const Arguments& arguments) {
   SBX_ASSIGN(std::string owner, ledger::own_identity());
   SBX_ASSIGN(store::Database database, open_database(places));
   SBX_ASSIGN(ledger::Book book,
-             with_file(places,
-                       ledger::Book::open(database, {std::move(owner), ledger::is_alive, now_ms})));
+             with_file(places, ledger::Book::open(
+                                   database, {std::move(owner), ledger::is_alive, store::now_ms})));
   SBX_ASSIGN(history::History history, with_file(places, history::History::open(database)));
   SBX_ASSIGN(history::ArtifactFiles artifacts, history::ArtifactFiles::open(places.state_dir));
 
