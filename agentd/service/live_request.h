@@ -6,6 +6,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -39,12 +40,14 @@ struct LiveRequest {
   std::optional<std::chrono::steady_clock::time_point> started{};  // none while it waits
 
   sbx::async::Cancellation stop;
-  bool refused = false;  // it could not be put on record: nothing is told of it
+  // kRefused: it could not be put on record, and nothing is told of it.
+  enum class Standing : std::uint8_t { kUnknown, kOnRecord, kRefused };
+  Standing standing = Standing::kUnknown;
   std::vector<LiveEvent> events;
   std::size_t kept_attempts = 0;  // that are on record already
   int followers = 0;              // of its events, now
   bool sealed = false;            // ended and stored, artifacts included; the last event is "end"
-  sbx::async::Event changed;      // events, sealed
+  sbx::async::Event changed;      // standing, events, sealed
 };
 
 }  // namespace agentd::service

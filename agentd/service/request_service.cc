@@ -68,8 +68,11 @@ Task<RequestService::SubmitOutcome> RequestService::submit(Submitted submitted, 
   start_next();
   if (!live->started) add_state_event(*live);
   const auto saved = co_await save(std::move(entry));
+  live->standing = saved ? LiveRequest::Standing::kOnRecord : LiveRequest::Standing::kRefused;
+  live->changed.notify_all();
   if (saved) co_return live->record.id;
   sbx::log::error("a request could not be stored", {{"error", to_string(saved.error())}});
+  parts_.metrics.count_refused("not_stored");
   turn_away(live);
   co_return Problem{.status = 500,
                     .code = "not_stored",
@@ -95,7 +98,6 @@ RequestService::Live RequestService::admit(Submitted submitted, const Caller& ca
 // SECURITY: what is not on record spends nothing. Its driver waits for its first reservation, which
 // the store comes to after the record, and looks at `stop` before it asks the model.
 void RequestService::turn_away(const Live& live) {
-  live->refused = true;
   live->stop.cancel();
   live_.erase(live->record.id);
   if (std::erase(queue_, live) > 0) held_bytes_ -= std::exchange(live->held_bytes, 0);
@@ -119,7 +121,11 @@ Task<void> RequestService::work(Live live) {
   AttemptLog attempts;
   live->record.queued = false;
   co_await drive(*live, attempts);
-  if (!live->refused) {
+  // One that ends at once may be over before it is on record, and must not get there refused.
+  while (live->standing == LiveRequest::Standing::kUnknown) (void)co_await live->changed.wait();
+  if (live->standing == LiveRequest::Standing::kRefused) {
+    co_await forget(live->record.id);
+  } else {
     const bool crowded = co_await seal(live);
     (void)co_await parts_.loop.next_turn();  // who follows it hears of it before the log does
     attempts.look(live->record);
@@ -279,6 +285,18 @@ Task<void> RequestService::prune() {
   const auto pruned = co_await parts_.store.run(job);
   if (!pruned) {
     sbx::log::warning("old requests could not be removed", {{"error", to_string(pruned.error())}});
+  }
+}
+
+// What the driver of a request that was turned away had reserved, and has released.
+Task<void> RequestService::forget(std::string id) {
+  auto job = [&book = parts_.book, id = std::move(id)] {
+    return book.forget("request/" + id + "/");
+  };
+  const auto forgotten = co_await parts_.store.write(job);
+  if (!forgotten) {
+    sbx::log::warning("a request that was refused is still in the ledger",
+                      {{"error", to_string(forgotten.error())}});
   }
 }
 

@@ -160,6 +160,7 @@ class RequestService {
   [[nodiscard]] sbx::async::Task<void> save_what_failed();
   [[nodiscard]] sbx::async::Task<void> store_artifacts(LiveRequest& live);
   [[nodiscard]] sbx::async::Task<void> prune();
+  [[nodiscard]] sbx::async::Task<void> forget(std::string id);
   [[nodiscard]] sbx::async::Task<std::optional<history::Stored>> stored(std::string id,
                                                                         Caller caller);
   [[nodiscard]] sbx::Result<void> end_unfinished(const std::string& id);

@@ -34,6 +34,61 @@ TEST_F(RequestServiceTest, WhatCannotBePutOnRecordAsksNoModelAndLeavesNothing) {
   EXPECT_EQ(metrics_.text({}).find("agentd_requests_total{"), std::string::npos);
 }
 
+// The ledger's few rows still find room where a record does not.
+TEST_F(RequestServiceTest, OfWhatAFullDiskRefusesNothingIsLeftInTheLedger) {
+  std::string limit = "PRAGMA max_page_count = ";
+  {
+    auto pages = ledger_.database.statement("PRAGMA page_count");
+    ASSERT_TRUE(pages && *pages->step());
+    limit += std::to_string(pages->integer(0));
+  }
+  ASSERT_TRUE(ledger_.database.execute(limit.c_str()));
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      t.provider_.open();
+      Submitted large = RequestServiceTest::request(100);
+      large.record.text = std::string(100'000, 'x');
+      const auto outcome = co_await t.service_->submit(std::move(large), kSeven);
+      const auto* problem = std::get_if<sbx::http::Problem>(&outcome);
+      EXPECT_NE(problem, nullptr);
+      if (problem == nullptr) co_return;
+      EXPECT_EQ(problem->status, 500);
+      EXPECT_EQ(problem->code, "not_stored");
+      EXPECT_NE(problem->fix.find("make room"), std::string::npos) << problem->fix;
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      EXPECT_EQ(t.provider_.asked, 0);
+    }
+  };
+  run(Body::run(*this));
+  auto left = ledger_.database.statement(
+      "SELECT (SELECT count(*) FROM reservations) + (SELECT count(*) FROM accounts)");
+  ASSERT_TRUE(left && *left->step());
+  EXPECT_EQ(left->integer(0), 0);
+  EXPECT_NE(metrics_.text({}).find("agentd_refused_total{code=\"not_stored\"} 1\n"),
+            std::string::npos);
+}
+
+// Its end could be put on record where its beginning could not.
+TEST_F(RequestServiceTest, WhatIsRefusedIsNeverOnRecordHoweverSoonItEnds) {
+  auto other = store::Database::open({.path = ledger_.directory.path() + "/agentd.db"});
+  ASSERT_TRUE(other);
+  ASSERT_TRUE(
+      other->execute("CREATE TRIGGER t BEFORE INSERT ON requests WHEN NEW.ended = 0 "
+                     "BEGIN SELECT RAISE(ABORT, 'no'); END"));
+  sandbox_.info_ = sandbox::SandboxFailure{.detail = "no socket"};
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      const std::string refused = co_await t.submit();
+      EXPECT_EQ(refused, "not_stored");
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      const auto list = co_await t.service_->list("", 10, kRoot);
+      EXPECT_EQ(Json::parse(list->text())["requests"].size(), 0U);
+    }
+  };
+  run(Body::run(*this));
+  EXPECT_EQ(metrics_.text({}).find("agentd_requests_total{"), std::string::npos);
+}
+
 TEST_F(RequestServiceTest, TextArtifactsAreCleanedAndBinaryOnesAreNot) {
   sandbox::RunResult result = test::ok_run(R"({"type":"file","artifact_path":"/output/a.csv"})");
   const std::string secret = "x a-secret-of-agentd y";
