@@ -101,7 +101,8 @@ repairs it, and tells what came of it.
 Runs in the foreground, needs no root and no capability, and logs JSON lines on stderr.
 sbxd may be started before or after it. Without a key, a local model server or a
 configuration it answers from the recordings of the demo, and says so on its first line.
-SIGTERM lets requests end, for `drain_seconds`, then cancels them.
+SIGTERM lets requests end, for `drain_seconds`, then cancels them; a second one cancels them
+at once, and waits two seconds for those who read their answers.
 
   --socket PATH        where to listen; default /run/agentd/agentd.sock (root), else
                        $XDG_RUNTIME_DIR/sbx/agentd.sock; systemd may pass one instead

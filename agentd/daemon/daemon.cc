@@ -38,7 +38,9 @@ using std::chrono::seconds;
 
 constexpr int kPoolThreads = 2;
 constexpr seconds kAnswerTime{5};  // what answers may take after the last request
-constexpr seconds kAskTime{2};     // what followers of the last may take to ask for its record
+// What followers of the last may take to ask for its record; and, when a second signal came, what
+// everybody may take to read his answer.
+constexpr seconds kAskTime{2};
 
 milliseconds milliseconds_of(double time) {
   return milliseconds(static_cast<milliseconds::rep>(std::llround(time * 1000)));
@@ -117,6 +119,7 @@ class Daemon {
   void fail(const sbx::Error& error);
   Task<void> watch_signals();
   void on_signal();
+  Task<void> hurry();
   Task<void> end(seconds drain_time);
 
   Started started_;
@@ -124,6 +127,7 @@ class Daemon {
   double started_at_ = static_cast<double>(::time(nullptr));
   int exit_code_ = 0;
   bool ending_ = false;
+  sbx::async::Cancellation hurried_;  // ends every wait for clients
 
   // Each uses those before it.
   sbx::async::Loop loop_;
@@ -259,10 +263,18 @@ Task<void> Daemon::watch_signals() {
 
 void Daemon::on_signal() {
   if (!parts_) return loop_.stop();  // not yet serving
-  if (ending_) return parts_->requests.stop_all();
+  if (ending_) return tasks_.spawn(hurry());
   ending_ = true;
   sbx::notify_systemd("STOPPING=1");
   tasks_.spawn(end(seconds(started_.configuration.drain_seconds)));
+}
+
+// After a second signal: who reads has his answer by then, who does not is left.
+Task<void> Daemon::hurry() {
+  parts_->requests.stop_all();
+  (void)co_await parts_->requests.idle(sbx::async::after(kAnswerTime));
+  (void)co_await loop_.sleep_until(sbx::async::after(kAskTime));
+  hurried_.cancel();
 }
 
 // New connections are still taken, and told why there is nothing for them.
@@ -274,7 +286,7 @@ Task<void> Daemon::end(seconds drain_time) {
     (void)co_await parts_->requests.idle(sbx::async::after(kAnswerTime));
   }
   (void)co_await parts_->requests.told(sbx::async::after(kAskTime));  // who does not ask need not
-  co_await server_.drain(sbx::async::after(kAnswerTime));
+  co_await server_.drain(sbx::async::after(kAnswerTime), &hurried_);
   loop_.stop();
 }
 

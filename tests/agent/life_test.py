@@ -5,9 +5,11 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
 import threading
+import time
 import unittest
 import urllib.parse
 
@@ -126,6 +128,26 @@ class Life(unittest.TestCase):
         self.assertEqual(stand.agent.process.wait(120), 0)
         stand.agent.start()
         self.assertEqual(stand.agent.record(request)["state"], "cancelled")
+
+    def test_a_second_signal_waits_for_nobody_who_does_not_read(self):
+        stand = Stand(self, more="drain_seconds = 1000")
+        stand.agent.start()
+        large = ("f", bytes(4 << 20), "application/octet-stream")
+        stand.play([program("x")], [ran(envelope("file", path="/output/f") + "\n", [large])])
+        request = stand.agent.ask()["id"]
+        with socket.socket(socket.AF_UNIX) as unread:
+            unread.connect(str(stand.agent.socket))
+            unread.sendall(f"GET /v1/requests/{request}/artifacts/f HTTP/1.1\r\nHost: a\r\n\r\n".encode())
+            self.assertEqual(unread.recv(12), b"HTTP/1.1 200")
+            stand.play([{"text": "thinking", "hold": threading.Event()}], [TABLE])
+            request = stand.agent.submit()
+            until(lambda: stand.agent.record(request)["state"] == "generate", "the model is asked")
+            stand.agent.process.send_signal(signal.SIGTERM)
+            until(lambda: stand.agent.call("POST", "/v1/requests", {"text": "t"}).status == 503, "it is ending")
+            asked = time.monotonic()
+            stand.agent.process.send_signal(signal.SIGTERM)
+            self.assertEqual(stand.agent.process.wait(120), 0)
+        self.assertLess(time.monotonic() - asked, 5, "as long as answers have after a first signal alone")
 
     def test_whoever_waits_for_a_request_that_the_daemons_end_cancels_gets_its_record(self):
         stand = Stand(self)
