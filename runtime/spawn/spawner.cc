@@ -23,30 +23,35 @@ constexpr const char* kUserNamespaceFix =
     "allow user namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1, "
     "kernel.apparmor_restrict_unprivileged_userns=0 ('sbx-run doctor' tells which)";
 
+constexpr std::chrono::milliseconds kQueuePatience{2'000};
+constexpr std::chrono::milliseconds kQueueLook{50};
+
 // The spawner ends by itself within milliseconds of its socket's end; a stopped one needs SIGKILL,
 // and one that the kernel holds (a frozen cgroup v1) does not even take that.
 constexpr std::chrono::milliseconds kEndPatience{3'000};
 
-bool ends_in_time(int pidfd) {
-  const auto deadline = std::chrono::steady_clock::now() + kEndPatience;
-  pollfd end{pidfd, POLLIN, 0};
+bool is_ready_in_time(int fd, std::chrono::milliseconds patience, short events = POLLIN) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  pollfd awaited{fd, events, 0};
   int ready = 0;
   do {
-    ready = ::poll(&end, 1, poll_timeout(deadline));
+    ready = ::poll(&awaited, 1, poll_timeout(deadline));
   } while (ready < 0 && errno == EINTR);
   return ready == 1;
 }
 
+bool ends_in_time(int pidfd) {
+  return is_ready_in_time(pidfd, kEndPatience);
+}
+
 // Blocks for as long as it takes, up to twice the patience; then the spawner is left to die when it
 // can, without anybody to wait for it.
-void reap(pid_t pid) {
-  const UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
-  if (pidfd && !ends_in_time(pidfd.get())) {
-    (void)sys::pidfd_signal(pidfd.get(), SIGKILL);  // ends_in_time tells whether it helped
-    (void)ends_in_time(pidfd.get());
+void reap(pid_t pid, int pidfd) {
+  if (!ends_in_time(pidfd)) {
+    (void)sys::pidfd_signal(pidfd, SIGKILL);  // ends_in_time tells whether it helped
+    (void)ends_in_time(pidfd);
   }
-  // Without a pidfd (no descriptor left) there is only waiting.
-  while (::waitpid(pid, nullptr, pidfd ? WNOHANG : 0) < 0 && errno == EINTR) {
+  while (::waitpid(pid, nullptr, WNOHANG) < 0 && errno == EINTR) {
   }
 }
 
@@ -57,8 +62,21 @@ Error spawner_gone(const char* operation) {
   return error;
 }
 
+Error spawner_silent(const char* operation, pid_t pid) {
+  const std::string process = std::to_string(pid);
+  Error error = host_lacks(operation, ETIMEDOUT, "the spawner, process " + process + ", is silent",
+                           "see whether something stops it or starves it of CPU time "
+                           "(/proc/" +
+                               process + "/status), or start the program again");
+  error.stage = "spawn";
+  return error;
+}
+
 // An errno from the spawner: 0 means that the step succeeded.
-Result<void> await_step(int socket, const char* operation) {
+// It takes milliseconds, on a busy host seconds; for a stopped spawner nobody waits without end.
+Result<void> await_step(int socket, const char* operation, pid_t pid,
+                        std::chrono::milliseconds patience) {
+  if (!is_ready_in_time(socket, patience)) return spawner_silent(operation, pid);
   std::int32_t error = 0;
   std::uint8_t buffer[sizeof error];
   const auto packet = sys::receive_packet(socket, buffer);
@@ -90,6 +108,7 @@ Result<Spawner> Spawner::start(const SpawnerOptions& options) {
 
 Result<Spawner> Spawner::begin(const SpawnerOptions& options) {
   SBX_ASSIGN(auto sockets, sys::seqpacket_pair());
+  SBX_TRY(sys::set_nonblocking(sockets.first.get(), true));
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
   if (pid < 0) return sys_error("fork", "spawner");
@@ -97,11 +116,17 @@ Result<Spawner> Spawner::begin(const SpawnerOptions& options) {
     sockets.first.reset();
     run_spawner(std::move(sockets.second), options, parent);
   }
-  return Spawner(pid, std::move(sockets.first), options);
+  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (pidfd) return Spawner(pid, std::move(pidfd), std::move(sockets.first), options);
+  Error error = sys_error("pidfd_open", "spawner");
+  (void)::kill(pid, SIGKILL);  // a child that nobody has reaped: the number is its own
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return error;
 }
 
 Result<void> Spawner::map_ids() {
-  SBX_TRY(await_step(socket_.get(), "unshare(CLONE_NEWUSER)"));
+  SBX_TRY(await_step(socket_.get(), "unshare(CLONE_NEWUSER)", pid_, options_.answer_patience));
   SBX_TRY(write_outer_maps(pid_, options_));
   const std::uint8_t go = 1;
   return sys::send_packet(socket_.get(), {&go, 1}, {});
@@ -110,7 +135,26 @@ Result<void> Spawner::map_ids() {
 Spawner::~Spawner() {
   if (!socket_) return;  // moved from
   socket_.reset();       // end of file ends the spawner, wherever it stands
-  reap(pid_);
+  reap(pid_, pidfd_.get());
+}
+
+// The queue holds hundreds of requests, so it is full for long only when nobody takes them. Who
+// finds it so the next time is not held up as well: the caller may be a daemon's only thread.
+Result<void> Spawner::send(const LaunchPacket& packet, const std::vector<int>& fds) {
+  const auto deadline = std::chrono::steady_clock::now() + kQueuePatience;
+  for (;;) {
+    auto sent = sys::send_packet(
+        socket_.get(), {reinterpret_cast<const std::uint8_t*>(&packet), sizeof packet}, fds);
+    const bool full = !sent && sent.error().sys_errno == EAGAIN;
+    if (full && !silent_ && std::chrono::steady_clock::now() < deadline) {
+      // Not until it can be written to: of a Unix socket that is when three quarters are free.
+      (void)is_ready_in_time(socket_.get(), kQueueLook, POLLOUT);
+      continue;
+    }
+    silent_ = full;
+    if (full) return spawner_silent("sendmsg", pid_);
+    return sent;
+  }
 }
 
 Result<UniqueFd> Spawner::launch(const LaunchRequest& request) {
@@ -147,12 +191,11 @@ Result<UniqueFd> Spawner::launch(const LaunchRequest& request) {
       !copy_options(packet.trees[static_cast<std::size_t>(Tree::kWork)], request.work)) {
     return invalid("limits of /output or /work are too long");
   }
-  auto sent = sys::send_packet(
-      socket_.get(), {reinterpret_cast<const std::uint8_t*>(&packet), sizeof packet}, fds);
+  auto sent = send(packet, fds);
   // Only now: the spawner, which may be at it still, finds the request when it is done. One that
   // has failed and is gone has left behind why.
   if (!confirmed_) {
-    SBX_TRY(await_step(socket_.get(), "spawner set-up"));
+    SBX_TRY(await_step(socket_.get(), "spawner set-up", pid_, options_.answer_patience));
     confirmed_ = true;
   }
   if (!sent) {

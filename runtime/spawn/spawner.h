@@ -9,6 +9,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -38,6 +39,8 @@ struct SpawnerOptions {
   std::uint32_t ready_net_namespaces = 1;  // made ahead
   // A millisecond of work that only pays when another run follows (a daemon's).
   bool refill_net_namespaces = false;
+  // How long one that does not answer is waited for.
+  std::chrono::milliseconds answer_patience{20'000};
   // The spawner ends by itself once its first run is over, while the supervisor still cleans up.
   bool single_run = false;
 };
@@ -66,26 +69,34 @@ class Spawner {
   [[nodiscard]] static Result<Spawner> begin(const SpawnerOptions& options);
   // Gives the spawner its ids; once, before launch(), and with the caller's ids as they were in
   // begin(). Returns while the spawner still sets itself up: what fails there is told by the first
-  // launch(). kHost when user namespaces are not to be had, with the fix.
+  // launch(). kHost when user namespaces are not to be had, with the fix; like launch(), with
+  // ETIMEDOUT when the spawner does not answer in time (one that was stopped).
   [[nodiscard]] Result<void> map_ids();
   Spawner(Spawner&&) noexcept = default;
   Spawner& operator=(Spawner&&) noexcept = default;
-  // Blocks until the spawner has ended: milliseconds, or seconds for one that has to be killed.
+  // Blocks until the spawner has ended: milliseconds, or seconds for one that has to be killed; at
+  // most 6 s.
   ~Spawner();
 
   [[nodiscard]] pid_t pid() const { return pid_; }
 
-  // Sends the request; the answers come over the returned control socket (protocol.h).
+  // Sends the request; the answers come over the returned control socket (protocol.h). The first
+  // call waits for the end of the set-up. Later ones do not block while the spawner takes requests;
+  // one that has stopped doing so holds up one caller for 2 s, and then nobody.
   [[nodiscard]] Result<UniqueFd> launch(const LaunchRequest& request);
 
  private:
-  Spawner(pid_t pid, UniqueFd socket, const SpawnerOptions& options)
-      : pid_(pid), socket_(std::move(socket)), options_(options) {}
+  Spawner(pid_t pid, UniqueFd pidfd, UniqueFd socket, const SpawnerOptions& options)
+      : pid_(pid), pidfd_(std::move(pidfd)), socket_(std::move(socket)), options_(options) {}
+  [[nodiscard]] Result<void> send(const LaunchPacket& packet, const std::vector<int>& fds);
+
   pid_t pid_ = -1;
+  UniqueFd pidfd_;
   UniqueFd socket_;
   SpawnerOptions options_;
   UniqueFd init_;           // sealed memfd
   bool confirmed_ = false;  // the spawner has reported that its set-up succeeded
+  bool silent_ = false;     // its queue was full for too long the last time
 };
 
 }  // namespace sbx::spawn

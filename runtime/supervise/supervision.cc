@@ -20,6 +20,8 @@ using std::chrono::milliseconds;
 
 // SIGKILL to pid 1 takes 10–60 ms; past this something in the kernel hangs, and we say so.
 constexpr milliseconds kKillPatience{20'000};
+// A launch takes milliseconds, on a busy host seconds; past this the spawner was stopped.
+constexpr milliseconds kLaunchPatience{20'000};
 constexpr milliseconds kShortestCpuCheck{10};
 constexpr std::size_t kReadChunk = 64 * 1024;
 // A flooding payload must not keep the loop from its deadlines.
@@ -72,8 +74,13 @@ void Supervision::add_interest(std::vector<pollfd>& fds) const {
 }
 
 Supervision::Clock::time_point Supervision::next_deadline() const {
-  if (killed_ || kill_wanted_) return kill_deadline_;
-  return std::min(wall_deadline_, next_cpu_check_);
+  const Clock::time_point launch = launch_deadline();
+  if (killed_ || kill_wanted_) return std::min(kill_deadline_, launch);
+  return std::min({wall_deadline_, next_cpu_check_, launch});
+}
+
+Supervision::Clock::time_point Supervision::launch_deadline() const {
+  return phase_ == Phase::kLaunching ? child_.launched + kLaunchPatience : Clock::time_point::max();
 }
 
 void Supervision::step(const std::vector<pollfd>& ready) {
@@ -264,8 +271,23 @@ void Supervision::drain_output(UniqueFd& pipe, Capture& capture) {
   }
 }
 
+// The request lies there still. Should the spawner go on, it clones an init whose lifeline is
+// closed and whose group is gone: the end of it at once.
+void Supervision::give_up_launch() {
+  Error error;
+  error.code = ErrorCode::kHost;
+  error.operation = "spawner";
+  error.sys_errno = ETIMEDOUT;
+  error.detail = "it does not answer";
+  error.fix = "see whether something stops the process sbx-spawner or starves it of CPU time";
+  fail(std::move(error));
+  kill();
+  finish();
+}
+
 void Supervision::check_deadlines() {
   const Clock::time_point now = Clock::now();
+  if (now >= launch_deadline()) return give_up_launch();
   if (killed_ || kill_wanted_) {
     if (now < kill_deadline_) return;
     Error error;

@@ -62,6 +62,8 @@ class Supervision {
   void take_failed_step(const plan::Record& record);
   void take_information(const plan::Record& record);
   void drain_output(UniqueFd& pipe, Capture& capture);
+  [[nodiscard]] Clock::time_point launch_deadline() const;
+  void give_up_launch();
   void check_deadlines();
   void check_cpu(Clock::time_point now);
   void on_oom();

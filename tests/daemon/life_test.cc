@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <filesystem>
 
@@ -254,6 +255,29 @@ TEST_P(DaemonLife, WithoutItsSpawnerItEndsWithAFailure) {
   EXPECT_EQ(result["ok"], false);
   EXPECT_EQ(wait_for_end().exit_code, 1);
   EXPECT_THAT(log(), HasSubstr("the spawner died"));
+}
+
+// Stopped, not dead: nobody is told. Runs are answered all the same, and so is everything else.
+TEST_P(DaemonLife, AStoppedSpawnerHoldsUpNoAnswerForEver) {
+  start();
+  const auto children = children_of(pid());
+  ASSERT_EQ(children.size(), 1U);
+  ASSERT_EQ(::kill(children[0].second, SIGSTOP), 0);
+  RawClient first = begin(kSleep);
+  RawClient second = begin(kSleep);
+  ASSERT_TRUE(wait_for_metric("sbxd_running", 2));
+  EXPECT_EQ(ask("GET", "/healthz").status, 200);
+  for (RawClient* const client : {&first, &second}) {
+    const RawReply reply = client->reply();
+    ASSERT_EQ(reply.status, 200);
+    const Json result = Json::parse(reply.body);
+    EXPECT_EQ(result["status"], "sandbox_error");
+    EXPECT_EQ(result["error"]["step"], "spawner") << reply.body;
+    EXPECT_EQ(result["error"]["errno"], ETIMEDOUT);
+  }
+  EXPECT_EQ(metric("sbxd_running"), 0);
+  ASSERT_EQ(::kill(children[0].second, SIGCONT), 0);
+  EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok") << "what came before is over";
 }
 
 TEST_P(DaemonLife, AnEditOfTheAuditFileIsFound) {

@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 #include "runtime/base/sys.h"
@@ -180,6 +181,59 @@ TEST_F(Launches, OfASpawnerThatIsStoppedDoNotHoldUpItsEnd) {
   spawner_.reset();
   EXPECT_TRUE(ends_within(pidfd, 0)) << "after a few seconds it is killed";
   EXPECT_EQ(::kill(pid, 0), -1);
+}
+
+// A daemon's one thread asks: it must get an answer, and must not wait for each of its runs.
+TEST_F(Launches, OfASpawnerThatIsStoppedAreRefusedOnceItsQueueIsFull) {
+  LaunchRequest small = request();
+  small.net_namespace = false;
+  ASSERT_EQ(first_answer(small).kind, AnswerKind::kLaunched);
+  ASSERT_EQ(::kill(spawner_->pid(), SIGSTOP), 0);
+  int queued = 0;
+  auto refused = spawner_->launch(small);
+  for (; refused && queued < 5000; ++queued) refused = spawner_->launch(small);
+  ASSERT_FALSE(refused) << queued;
+  const auto before = std::chrono::steady_clock::now();
+  for (int i = 0; i < 100; ++i) EXPECT_FALSE(spawner_->launch(small));
+  EXPECT_LT(std::chrono::steady_clock::now() - before, std::chrono::seconds(1));
+  if (::geteuid() == 0) {  // others' descriptors under way are limited before
+    EXPECT_EQ(refused.error().code, ErrorCode::kHost);
+    EXPECT_EQ(refused.error().sys_errno, ETIMEDOUT);
+    EXPECT_THAT(refused.error().fix, HasSubstr("stops it"));
+  }
+  ASSERT_EQ(::kill(spawner_->pid(), SIGCONT), 0);
+  // What had been asked for by then has lost its supervisor, and is gone through first.
+  auto control = spawner_->launch(small);
+  for (int i = 0; !control && i < 5000; ++i) {
+    (void)::poll(nullptr, 0, 10);
+    control = spawner_->launch(small);
+  }
+  ASSERT_TRUE(control) << to_string(control.error());
+  EXPECT_EQ(next_answer(*control).kind, AnswerKind::kLaunched);
+}
+
+TEST(Spawner, ThatIsStoppedDoesNotHoldUpAStart) {
+  SpawnerOptions options = options_for_this_host();
+  options.answer_patience = std::chrono::milliseconds{200};
+  auto spawner = Spawner::begin(options);
+  ASSERT_TRUE(spawner) << to_string(spawner.error());
+  const pid_t pid = spawner->pid();
+  ASSERT_EQ(::kill(pid, SIGSTOP), 0);
+  // How far it has come by then is its own affair.
+  Result<void> failed = spawner->map_ids();
+  if (failed) {
+    const auto launched = spawner->launch({});
+    ASSERT_FALSE(launched);
+    failed = launched.error();
+  }
+  EXPECT_EQ(failed.error().code, ErrorCode::kHost);
+  EXPECT_EQ(failed.error().sys_errno, ETIMEDOUT);
+  EXPECT_EQ(failed.error().stage, "spawn");
+  EXPECT_THAT(failed.error().detail, HasSubstr("process " + std::to_string(pid)));
+  {
+    const Spawner dropped = *std::move(spawner);
+  }
+  EXPECT_EQ(::kill(pid, 0), -1) << "killed, and waited for";
 }
 
 TEST(Spawner, ThatIsDroppedBeforeItHasItsIdsEnds) {
