@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,6 +14,7 @@
 #include <string_view>
 #include <utility>
 
+#include "runtime/base/deadline.h"
 #include "runtime/base/sys.h"
 #include "runtime/collect/collection.h"
 #include "runtime/collect/names.h"
@@ -269,13 +271,26 @@ class Receiver {
   std::vector<std::string> new_;              // up to kFewNew + 1
 };
 
+Result<void> await_packet(int socket, std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  pollfd packet{socket, POLLIN, 0};
+  int ready = 0;
+  do {
+    ready = ::poll(&packet, 1, poll_timeout(deadline));
+  } while (ready < 0 && errno == EINTR);
+  if (ready == 1) return {};
+  if (ready == 0) errno = ETIMEDOUT;
+  return sys_error("walker", "it tells nothing");
+}
+
 }  // namespace
 
 Result<Generation> receive_generation(int socket, int old, const plan::WorkspaceSize& old_size,
-                                      int next) {
+                                      int next, std::chrono::milliseconds patience) {
   Receiver receiver(old, next);
   std::array<std::uint8_t, wire::kMaxPacket> buffer;
   for (;;) {
+    SBX_TRY(await_packet(socket, patience));
     SBX_ASSIGN(auto packet, sys::receive_packet(socket, buffer));
     if (!packet || packet->size == 0) return invalid("the walker ended before the walk did");
     SBX_ASSIGN(const wire::Message message, wire::parse(std::span(buffer).first(packet->size)));

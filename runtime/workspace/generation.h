@@ -1,6 +1,7 @@
 // A new generation of a workspace on disk, made of what a run left in its /work. Stage: workspace.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -10,6 +11,9 @@
 #include "runtime/plan/request.h"
 
 namespace sbx::workspace {
+
+// Between two entries, which the walker only reads out of memory.
+inline constexpr std::chrono::seconds kWalkerPatience{60};
 
 struct Generation {
   plan::WorkspaceSize size;
@@ -28,8 +32,11 @@ struct Generation {
 // Several names of one file stay names of one file. What the file system of the store does not take
 // (a name, a length) is a refused entry.
 //
-// Blocks on disk. An error means that the walker died or the disk failed: `next` is worthless then.
-[[nodiscard]] Result<Generation> receive_generation(int socket, int old,
-                                                    const plan::WorkspaceSize& old_size, int next);
+// Blocks on disk. An error means that the walker died, that nothing came of it for `patience`
+// (ETIMEDOUT: it, or the spawner that makes it, was stopped), or that the disk failed: `next` is
+// worthless then.
+[[nodiscard]] Result<Generation> receive_generation(
+    int socket, int old, const plan::WorkspaceSize& old_size, int next,
+    std::chrono::milliseconds patience = kWalkerPatience);
 
 }  // namespace sbx::workspace

@@ -7,6 +7,7 @@
 #include <sys/mount.h>
 
 #include <cerrno>
+#include <chrono>
 #include <string>
 
 #include "tests/unit/workspace/disk.h"
@@ -51,6 +52,18 @@ TEST_F(Generations, KeepFilesWithModeAndTimeDirectoriesAndLinks) {
   char target[64] = {};
   ASSERT_GT(::readlink(disk_.at("d/link").c_str(), target, sizeof target), 0);
   EXPECT_STREQ(target, "../../etc/passwd");
+}
+
+// One that is stopped, or that is never made, since its maker is: the disk is not to wait for it.
+TEST_F(Generations, OfAWalkerThatTellsNothingFailInTime) {
+  const TemporaryTree next("/tmp");
+  const auto sockets = sys::seqpacket_pair();
+  ASSERT_TRUE(sockets);
+  const auto made = receive_generation(sockets->first.get(), left_.fd(), {}, next.fd(),
+                                       std::chrono::milliseconds{50});
+  ASSERT_FALSE(made);
+  EXPECT_EQ(made.error().sys_errno, ETIMEDOUT);
+  EXPECT_EQ(made.error().operation, "walker");
 }
 
 TEST_F(Generations, OfTheSameTreeAreNoChange) {
