@@ -45,7 +45,8 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
 // Reads line by line with a bound, and keeps what stands between two whole lines.
 class Verifier {
  public:
-  Verifier(std::istream& file, const std::optional<AuditLink>& head) : file_(file), head_(head) {}
+  Verifier(std::istream& file, std::string_view head)
+      : file_(file), head_(parse_head(head)), head_damaged_(!head.empty() && !head_) {}
 
   AuditReport verify() {
     std::string line;
@@ -120,9 +121,11 @@ class Verifier {
       report_.notes.push_back(fmt::format(
           "line {}: cut short after {} bytes; sbxd marks it when it starts", number_, rest.size()));
     }
-    if (!head_) {
+    if (head_damaged_) {
+      report_.problems.emplace_back("the head file, which tells the last line, is damaged");
+    } else if (!head_) {
       if (report_.lines > 0)
-        report_.problems.emplace_back("there is no head that tells the last line");
+        report_.problems.emplace_back("there is no head file, which tells the last line");
     } else if (!head_seen_) {
       report_.problems.push_back(
           fmt::format("the file ends before number {}, which the head file "
@@ -137,7 +140,8 @@ class Verifier {
   }
 
   std::istream& file_;
-  const std::optional<AuditLink>& head_;
+  std::optional<AuditLink> head_;
+  bool head_damaged_;
   AuditReport report_;
   std::uint64_t number_ = 0;  // of the line being read
   std::optional<AuditLink> last_;
@@ -199,7 +203,7 @@ std::optional<AuditLink> parse_head(std::string_view text) {
   return AuditLink{*seq, std::string(text)};
 }
 
-AuditReport verify_audit(std::istream& file, const std::optional<AuditLink>& head) {
+AuditReport verify_audit(std::istream& file, std::string_view head) {
   return Verifier(file, head).verify();
 }
 

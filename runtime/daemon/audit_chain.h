@@ -59,9 +59,9 @@ struct AuditReport {
   std::vector<std::string> notes;     // torn lines, each said
   std::vector<std::string> problems;  // each with its line number
 };
-// `head`: of the file; nullopt when there is none. Read it before the file, so that lines appended
-// meanwhile are behind it.
-[[nodiscard]] AuditReport verify_audit(std::istream& file, const std::optional<AuditLink>& head);
+// `head`: the text of the head file, "" when there is none. Read it before the file, so that lines
+// appended meanwhile are behind it.
+[[nodiscard]] AuditReport verify_audit(std::istream& file, std::string_view head);
 
 // Longer is no line of ours.
 inline constexpr std::size_t kMaxAuditLine = 64 * 1024;

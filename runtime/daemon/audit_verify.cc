@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <fstream>
 
@@ -26,13 +27,11 @@ Result<std::string> audit_path(const Arguments& arguments) {
 
 Result<AuditReport> verify_file(const std::string& path) {
   // The head first: lines that come meanwhile are behind it.
-  const auto text = sys::read_file(path + ".head", kMaxHead);
-  const auto head = text ? parse_head(*text) : std::nullopt;
+  auto head = sys::read_file(path + ".head", kMaxHead);
+  if (!head && head.error().sys_errno != ENOENT) return unexpected(std::move(head).error());
   std::ifstream file(path, std::ios::binary);
   if (!file) return sys_error("open", path);
-  AuditReport report = verify_audit(file, head);
-  if (text && !text->empty() && !head) report.problems.emplace_back("the head file is damaged");
-  return report;
+  return verify_audit(file, head ? *head : std::string());
 }
 
 }  // namespace

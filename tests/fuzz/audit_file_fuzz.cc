@@ -10,8 +10,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   using namespace sbx;
   const std::string text(fuzz::as_text(data, size));
   std::istringstream file(text);
-  const auto head = daemon::parse_head(text.substr(0, text.find('\n') + 1));
-  const daemon::AuditReport report = daemon::verify_audit(file, head);
+  const std::string head_text = text.substr(0, text.find('\n') + 1);
+  const auto head = daemon::parse_head(head_text);
+  const daemon::AuditReport report = daemon::verify_audit(file, head_text);
   fuzz::require(report.lines <= size);
   fuzz::require(report.notes.size() <= size + 1);
   // Lines and no head, or a head and not its line: never intact.

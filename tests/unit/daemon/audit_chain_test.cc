@@ -10,6 +10,7 @@
 namespace sbx::daemon {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -29,7 +30,7 @@ class AuditChain : public ::testing::Test {
     for (const std::string& line : lines_) text += line + "\n";
     text += rest;
     std::istringstream file(text);
-    return verify_audit(file, last_);
+    return verify_audit(file, last_ ? head_text(*last_) : std::string());
   }
 
   std::optional<AuditLink> last_;
@@ -111,7 +112,23 @@ TEST_F(AuditChain, ALastLineThatChangedIsFoundByTheHead) {
 TEST_F(AuditChain, WithoutAHeadItIsNotIntact) {
   add_runs(1);
   std::istringstream file(lines_[0] + "\n");
-  EXPECT_THAT(verify_audit(file, std::nullopt).problems, SizeIs(1));
+  EXPECT_THAT(verify_audit(file, "").problems,
+              ElementsAre("there is no head file, which tells the last line"));
+}
+
+// One fault, one problem; also where there is no line that it could tell.
+TEST_F(AuditChain, ADamagedHeadIsOneProblem) {
+  for (int lines = 0; lines < 3; ++lines) {
+    for (const char* const head : {"x", "1", "                   1 abc\n", "\n"}) {
+      std::string text;
+      for (const std::string& line : lines_) text += line + "\n";
+      std::istringstream file(text);
+      EXPECT_THAT(verify_audit(file, head).problems,
+                  ElementsAre("the head file, which tells the last line, is damaged"))
+          << lines << head;
+    }
+    add_runs(1);
+  }
 }
 
 TEST_F(AuditChain, LinesBehindTheHeadAreFine) {
