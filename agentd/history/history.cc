@@ -9,9 +9,11 @@ using sbx::Result;
 using store::Durability;
 using store::Statement;
 
+// Each table or index more is a page more that is written for every request. So no index tells what
+// is under way, which is asked for at start alone.
 constexpr char kSchema[] = R"(
 CREATE TABLE IF NOT EXISTS requests(
-  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  number INTEGER PRIMARY KEY,
   id TEXT NOT NULL UNIQUE,
   created_ms INTEGER NOT NULL,
   owner INTEGER NOT NULL,
@@ -22,13 +24,32 @@ CREATE TABLE IF NOT EXISTS requests(
   artifact_bytes INTEGER NOT NULL
 );
 CREATE INDEX IF NOT EXISTS requests_by_owner ON requests(owner, number);
-CREATE INDEX IF NOT EXISTS unfinished_requests ON requests(id) WHERE ended = 0;
+)";
+
+// From a file with an index of what is under way, and a table of numbers that were given.
+constexpr char kToFewerTables[] = R"(
+DROP INDEX requests_by_owner;
+DROP INDEX unfinished_requests;
+ALTER TABLE requests RENAME TO requests_before;
+)";
+constexpr char kFromBefore[] = R"(
+INSERT INTO requests SELECT * FROM requests_before;
+DROP TABLE requests_before;
 )";
 
 constexpr std::int64_t kNobody = -1;  // the owner of what came over TCP
 
 std::int64_t owner_number(const Owner& owner) {
   return owner ? std::int64_t{*owner} : kNobody;
+}
+
+Statement& bind_contents(Statement& statement, const Entry& entry) {
+  return statement.bind(1, entry.id)
+      .bind(2, std::int64_t{entry.ended})
+      .bind(3, entry.summary.text())
+      .bind(4, entry.record.text())
+      .bind(5, entry.events.text())
+      .bind(6, static_cast<std::int64_t>(entry.artifact_bytes));
 }
 
 Owner owner_from(std::int64_t number) {
@@ -38,9 +59,18 @@ Owner owner_from(std::int64_t number) {
 }  // namespace
 
 Result<History> History::open(store::Database database) {
-  SBX_TRY(store::in_transaction(database, Durability::kPower,
-                                [&] { return database.execute(kSchema); }));
-  return History(std::move(database));
+  History history(std::move(database));
+  SBX_TRY(store::in_transaction(history.database_, Durability::kPower,
+                                [&history] { return history.make_tables(); }));
+  return history;
+}
+
+Result<void> History::make_tables() {
+  SBX_ASSIGN(const bool older, database_.has("index", "unfinished_requests"));
+  if (older) SBX_TRY(database_.execute(kToFewerTables));
+  SBX_TRY(database_.execute(kSchema));
+  if (older) SBX_TRY(database_.execute(kFromBefore));
+  return {};
 }
 
 Result<void> History::save(const Entry& entry) {
@@ -48,27 +78,30 @@ Result<void> History::save(const Entry& entry) {
   return store::in_transaction(database_, Durability::kProcess, [&]() -> Result<void> {
     const auto bytes = static_cast<std::int64_t>(entry.artifact_bytes);
     SBX_ASSIGN(const auto before, stored_bytes(entry.id));
-    SBX_ASSIGN(Statement insert,
-               database_.statement(
-                   "INSERT INTO requests(id, created_ms, owner, ended, summary, record, events,"
-                   " artifact_bytes) VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
-                   " ON CONFLICT(id) DO UPDATE SET ended = ?4, summary = ?5, record = ?6,"
-                   " events = ?7, artifact_bytes = ?8"));
-    insert.bind(1, entry.id)
-        .bind(2, entry.created_ms)
-        .bind(3, owner_number(entry.owner))
-        .bind(4, std::int64_t{entry.ended})
-        .bind(5, entry.summary.text())
-        .bind(6, entry.record.text())
-        .bind(7, entry.events.text())
-        .bind(8, bytes);
-    SBX_TRY(insert.run());
+    SBX_TRY(before ? update(entry) : insert(entry));
     if (totals_) {
       totals_->requests += before ? 0 : 1;
       totals_->bytes += bytes - before.value_or(0);
     }
     return {};
   });
+}
+
+Result<void> History::insert(const Entry& entry) {
+  SBX_ASSIGN(Statement insert,
+             database_.statement("INSERT INTO requests(id, ended, summary, record, events,"
+                                 " artifact_bytes, created_ms, owner)"
+                                 " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"));
+  bind_contents(insert, entry).bind(7, entry.created_ms).bind(8, owner_number(entry.owner));
+  return insert.run();
+}
+
+// An index is written only where what it is of is named.
+Result<void> History::update(const Entry& entry) {
+  SBX_ASSIGN(Statement update,
+             database_.statement("UPDATE requests SET ended = ?2, summary = ?3, record = ?4,"
+                                 " events = ?5, artifact_bytes = ?6 WHERE id = ?1"));
+  return bind_contents(update, entry).run();
 }
 
 Result<std::optional<std::int64_t>> History::stored_bytes(const std::string& id) {

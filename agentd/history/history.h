@@ -68,6 +68,9 @@ class History {
     std::int64_t requests = 0;
     std::int64_t bytes = 0;  // of artifacts
   };
+  [[nodiscard]] sbx::Result<void> make_tables();
+  [[nodiscard]] sbx::Result<void> insert(const Entry& entry);
+  [[nodiscard]] sbx::Result<void> update(const Entry& entry);
   [[nodiscard]] sbx::Result<Totals> count();
   void forget_totals_after_a_rollback();
   [[nodiscard]] sbx::Result<std::optional<std::int64_t>> stored_bytes(const std::string& id);

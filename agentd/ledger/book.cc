@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 namespace agentd::ledger {
@@ -11,8 +12,12 @@ namespace {
 
 using store::Durability;
 using store::Statement;
+using Json = nlohmann::json;
 
 // The CHECK is the invariant once more, in a place that no mistake of ours can get around.
+// `lines` is [[account, reserved, settled, flagged], …]. What a reservation holds is in its own
+// row, and no index tells the open ones: each page more is written three times for every request.
+// `owners` has whoever may hold something, so that the whole table is read for the dead alone.
 constexpr char kSchema[] = R"(
 CREATE TABLE IF NOT EXISTS accounts(
   name TEXT PRIMARY KEY,
@@ -27,22 +32,31 @@ CREATE TABLE IF NOT EXISTS reservations(
   state TEXT NOT NULL CHECK(state IN ('reserved', 'settled', 'released')),
   note TEXT NOT NULL DEFAULT '',
   opened_ms INTEGER NOT NULL,
-  closed_ms INTEGER
+  closed_ms INTEGER,
+  lines TEXT NOT NULL DEFAULT '[]'
 ) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS open_reservations ON reservations(owner) WHERE state = 'reserved';
-CREATE TABLE IF NOT EXISTS lines(
-  reservation TEXT NOT NULL,
-  account TEXT NOT NULL,
-  reserved INTEGER NOT NULL,
-  settled INTEGER NOT NULL DEFAULT 0,
-  flagged INTEGER NOT NULL DEFAULT 0,
-  PRIMARY KEY(reservation, account)
-) WITHOUT ROWID;
-CREATE INDEX IF NOT EXISTS lines_of_account ON lines(account);
+CREATE TABLE IF NOT EXISTS owners(name TEXT PRIMARY KEY) WITHOUT ROWID;
+)";
+
+// From a file in which lines were a table.
+constexpr char kFromLinesTable[] = R"(
+ALTER TABLE reservations ADD COLUMN lines TEXT NOT NULL DEFAULT '[]';
+UPDATE reservations SET lines =
+  (SELECT json_group_array(json_array(account, reserved, settled, flagged))
+   FROM lines WHERE reservation = reservations.id);
+INSERT OR IGNORE INTO owners SELECT owner FROM reservations WHERE state = 'reserved';
+DROP INDEX open_reservations;
+DROP TABLE lines;
 )";
 
 // A bound that no sum of two overflows at.
 constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 4;
+
+// In quotes in JSON without more, and before every prefix's end in forget().
+bool is_name(std::string_view account) {
+  return std::all_of(account.begin(), account.end(),
+                     [](char c) { return c >= ' ' && c < '\x7F' && c != '"' && c != '\\'; });
+}
 
 sbx::Result<void> check(const Reservation& reservation) {
   for (const Line& line : reservation.lines) {
@@ -50,16 +64,74 @@ sbx::Result<void> check(const Reservation& reservation) {
       return sbx::invalid(fmt::format("reservation of {} on account {}, whose cap is {}",
                                       line.amount, line.account, line.cap));
     }
+    if (!is_name(line.account)) return sbx::invalid("no name of an account: " + line.account);
   }
   return {};
+}
+
+std::string text_of(const std::vector<Held>& lines) {
+  std::string text = "[";
+  for (const Held& line : lines) {
+    text += fmt::format("{}[\"{}\",{},{},{}]", text.size() > 1 ? "," : "", line.account,
+                        line.reserved, line.settled, line.flagged ? 1 : 0);
+  }
+  return text + ']';
+}
+
+// nullopt: the disk has changed it.
+std::optional<std::vector<Held>> lines_from(const std::string& text) {
+  const Json list = Json::parse(text, nullptr, false);
+  if (!list.is_array()) return std::nullopt;
+  std::vector<Held> lines;
+  for (const Json& line : list) {
+    const bool whole = line.is_array() && line.size() == 4 && line[0].is_string() &&
+                       line[1].is_number_integer() && line[2].is_number_integer() &&
+                       line[3].is_number_integer();
+    if (!whole) return std::nullopt;
+    lines.push_back({line[0].get<std::string>(), line[1].get<std::int64_t>(),
+                     line[2].get<std::int64_t>(), line[3].get<int>() != 0});
+  }
+  return lines;
+}
+
+sbx::Error broken(const std::string& id) {
+  return {.code = sbx::ErrorCode::kHost,
+          .stage = "store",
+          .operation = "reservation",
+          .sys_errno = 0,
+          .detail = "the lines of " + id + " cannot be read",
+          .fix = "move the state directory's agentd.db away; a new one is made"};
+}
+
+// The first column of all its rows.
+sbx::Result<std::vector<std::string>> texts_of(Statement select) {
+  std::vector<std::string> texts;
+  for (;;) {
+    SBX_ASSIGN(const bool row, select.step());
+    if (!row) return texts;
+    texts.push_back(select.text(0));
+  }
 }
 
 }  // namespace
 
 sbx::Result<Book> Book::open(store::Database database, BookOptions options) {
-  SBX_TRY(store::in_transaction(database, Durability::kPower,
-                                [&] { return database.execute(kSchema); }));
-  return Book(std::move(database), std::move(options));
+  Book book(std::move(database), std::move(options));
+  SBX_TRY(store::in_transaction(book.database_, Durability::kPower,
+                                [&book] { return book.make_tables(); }));
+  return book;
+}
+
+sbx::Result<void> Book::make_tables() {
+  SBX_TRY(database_.execute(kSchema));
+  SBX_ASSIGN(const bool older, database_.has("table", "lines"));
+  if (older) SBX_TRY(database_.execute(kFromLinesTable));
+  return add_owner();
+}
+
+sbx::Result<void> Book::add_owner() {
+  SBX_ASSIGN(Statement insert, database_.statement("INSERT OR IGNORE INTO owners VALUES(?1)"));
+  return insert.bind(1, options_.owner).run();
 }
 
 sbx::Result<Grant> Book::reserve(const Reservation& reservation, const Reservation* ahead) {
@@ -76,19 +148,24 @@ sbx::Result<Grant> Book::reserve(const Reservation& reservation, const Reservati
 }
 
 sbx::Result<Grant> Book::reserve_inside(const Reservation& reservation) {
-  SBX_ASSIGN(const Standing standing, standing_of(reservation.id));
-  if (standing == Standing::kReserved) return Grant{.granted = true};  // the same call again
-  if (standing != Standing::kUnknown) return sbx::invalid(reservation.id + " is over");
+  SBX_ASSIGN(const auto known, find(reservation.id));
+  if (known && known->standing == Standing::kReserved) return Grant{.granted = true};  // again
+  if (known) return sbx::invalid(reservation.id + " is over");
+  std::vector<Held> lines;
   for (const Line& line : reservation.lines) {
     SBX_ASSIGN(Grant room, room_for(line));
     if (!room.granted) return room;
+    lines.push_back({.account = line.account, .reserved = line.amount});
   }
+  for (const Line& line : reservation.lines) SBX_TRY(hold(line));
   SBX_ASSIGN(Statement insert,
-             database_.statement("INSERT INTO reservations(id, owner, state, opened_ms)"
-                                 " VALUES(?1, ?2, 'reserved', ?3)"));
-  insert.bind(1, reservation.id).bind(2, options_.owner).bind(3, options_.now());
+             database_.statement("INSERT INTO reservations(id, owner, state, opened_ms, lines)"
+                                 " VALUES(?1, ?2, 'reserved', ?3, ?4)"));
+  insert.bind(1, reservation.id)
+      .bind(2, options_.owner)
+      .bind(3, options_.now())
+      .bind(4, text_of(lines));
   SBX_TRY(insert.run());
-  for (const Line& line : reservation.lines) SBX_TRY(add_line(reservation.id, line));
   return Grant{.granted = true};
 }
 
@@ -98,52 +175,35 @@ sbx::Result<Grant> Book::room_for(const Line& line) {
   return Grant{line.amount <= available, line.account, std::max<std::int64_t>(available, 0)};
 }
 
-sbx::Result<void> Book::add_line(const std::string& id, const Line& line) {
+sbx::Result<void> Book::hold(const Line& line) {
   SBX_ASSIGN(Statement account,
              database_.statement("INSERT INTO accounts(name, cap, reserved) VALUES(?1, ?2, ?3)"
                                  " ON CONFLICT(name) DO UPDATE"
                                  " SET cap = ?2, reserved = reserved + ?3"));
-  SBX_TRY(account.bind(1, line.account).bind(2, line.cap).bind(3, line.amount).run());
-  SBX_ASSIGN(Statement insert,
-             database_.statement("INSERT INTO lines(reservation, account, reserved)"
-                                 " VALUES(?1, ?2, ?3)"));
-  return insert.bind(1, id).bind(2, line.account).bind(3, line.amount).run();
+  return account.bind(1, line.account).bind(2, line.cap).bind(3, line.amount).run();
 }
 
 sbx::Result<Settlement> Book::settle(const std::string& id, const std::vector<Actual>& actual) {
   return store::in_transaction(database_, Durability::kProcess, [&]() -> sbx::Result<Settlement> {
-    SBX_ASSIGN(const Standing standing, standing_of(id));
-    if (standing == Standing::kUnknown) return sbx::invalid("no reservation " + id);
-    SBX_ASSIGN(std::vector<Held> lines, lines_of(id));
+    SBX_ASSIGN(auto known, find(id));
+    if (!known) return sbx::invalid("no reservation " + id);
     Settlement settlement;
-    for (Held& line : lines) {
+    for (Held& line : known->lines) {
       const auto figure = std::find_if(actual.begin(), actual.end(), [&](const Actual& each) {
         return each.account == line.account;
       });
-      if (standing == Standing::kReserved) {
+      if (known->standing == Standing::kReserved) {
         line.settled = figure == actual.end() ? line.reserved : figure->amount;
         line.flagged = line.settled < 0 || line.settled > line.reserved;
         if (line.flagged) line.settled = line.reserved;
-        SBX_TRY(bill(id, line));
       }
       settlement.lines.push_back({line.account, line.settled, line.flagged});
     }
-    if (standing == Standing::kReserved) SBX_TRY(close(id, Standing::kSettled, {}));
+    if (known->standing == Standing::kReserved) {
+      SBX_TRY(close(id, Standing::kSettled, {}, known->lines));
+    }
     return settlement;
   });
-}
-
-sbx::Result<void> Book::bill(const std::string& id, const Held& line) {
-  SBX_ASSIGN(Statement account, database_.statement("UPDATE accounts SET reserved = reserved - ?2,"
-                                                    " settled = settled + ?3 WHERE name = ?1"));
-  SBX_TRY(account.bind(1, line.account).bind(2, line.reserved).bind(3, line.settled).run());
-  SBX_ASSIGN(Statement update, database_.statement("UPDATE lines SET settled = ?3, flagged = ?4"
-                                                   " WHERE reservation = ?1 AND account = ?2"));
-  return update.bind(1, id)
-      .bind(2, line.account)
-      .bind(3, line.settled)
-      .bind(4, std::int64_t{line.flagged})
-      .run();
 }
 
 sbx::Result<void> Book::release(const std::string& id, const std::string& reason) {
@@ -152,72 +212,68 @@ sbx::Result<void> Book::release(const std::string& id, const std::string& reason
 }
 
 sbx::Result<void> Book::release_inside(const std::string& id, const std::string& reason) {
-  SBX_ASSIGN(const Standing standing, standing_of(id));
-  if (standing != Standing::kReserved) return {};  // settled or released before; or never granted
-  SBX_ASSIGN(const std::vector<Held> lines, lines_of(id));
-  for (const Held& line : lines) SBX_TRY(bill(id, line));  // line.settled is 0
-  return close(id, Standing::kReleased, reason);
+  SBX_ASSIGN(const auto known, find(id));
+  // Settled or released before; or never granted.
+  if (!known || known->standing != Standing::kReserved) return {};
+  return close(id, Standing::kReleased, reason, known->lines);  // whose `settled` is 0
 }
 
-sbx::Result<void> Book::close(const std::string& id, Standing standing, std::string_view note) {
-  SBX_ASSIGN(Statement update,
-             database_.statement("UPDATE reservations SET state = ?2, note = ?3, closed_ms = ?4"
-                                 " WHERE id = ?1"));
+// Bills what the lines say was spent.
+sbx::Result<void> Book::close(const std::string& id, Standing standing, std::string_view note,
+                              const std::vector<Held>& lines) {
+  for (const Held& line : lines) {
+    SBX_ASSIGN(Statement account,
+               database_.statement("UPDATE accounts SET reserved = reserved - ?2,"
+                                   " settled = settled + ?3 WHERE name = ?1"));
+    SBX_TRY(account.bind(1, line.account).bind(2, line.reserved).bind(3, line.settled).run());
+  }
+  SBX_ASSIGN(Statement update, database_.statement("UPDATE reservations SET state = ?2, note = ?3,"
+                                                   " closed_ms = ?4, lines = ?5 WHERE id = ?1"));
   return update.bind(1, id)
       .bind(2, standing == Standing::kSettled ? "settled" : "released")
       .bind(3, note)
       .bind(4, options_.now())
+      .bind(5, text_of(lines))
       .run();
 }
 
 sbx::Result<int> Book::release_dead_owners() {
   return store::in_transaction(database_, Durability::kProcess, [&]() -> sbx::Result<int> {
-    std::vector<std::pair<std::string, std::string>> open;  // id, owner
-    {
-      SBX_ASSIGN(Statement select, database_.statement("SELECT id, owner FROM reservations"
-                                                       " WHERE state = 'reserved' ORDER BY owner"));
-      for (;;) {
-        SBX_ASSIGN(const bool row, select.step());
-        if (!row) break;
-        open.emplace_back(select.text(0), select.text(1));
-      }
-    }
+    SBX_TRY(add_owner());  // again: whoever took us for dead by mistake has dropped it
+    SBX_ASSIGN(Statement select, database_.statement("SELECT name FROM owners"));
+    SBX_ASSIGN(const auto owners, texts_of(std::move(select)));
     int released = 0;
-    std::string owner;  // the one that `dead` is about
-    bool dead = false;
-    for (const auto& [id, held_by] : open) {
-      if (held_by != owner) {
-        owner = held_by;
-        dead = owner != options_.owner && !options_.is_alive(owner);
-      }
-      if (!dead) continue;
-      SBX_TRY(release_inside(id, "its owner died"));
-      ++released;
+    for (const std::string& owner : owners) {
+      if (owner == options_.owner || options_.is_alive(owner)) continue;
+      SBX_ASSIGN(const int its, release_all_of(owner));
+      released += its;
     }
     return released;
   });
 }
 
-sbx::Result<Book::Standing> Book::standing_of(const std::string& id) {
-  SBX_ASSIGN(Statement select, database_.statement("SELECT state FROM reservations WHERE id = ?1"));
-  SBX_ASSIGN(const bool row, select.bind(1, id).step());
-  if (!row) return Standing::kUnknown;
-  const std::string state = select.text(0);
-  if (state == "reserved") return Standing::kReserved;
-  return state == "settled" ? Standing::kSettled : Standing::kReleased;
+sbx::Result<int> Book::release_all_of(const std::string& owner) {
+  SBX_ASSIGN(Statement select, database_.statement("SELECT id FROM reservations"
+                                                   " WHERE state = 'reserved' AND owner = ?1"));
+  select.bind(1, owner);
+  SBX_ASSIGN(const auto open, texts_of(std::move(select)));
+  for (const std::string& id : open) SBX_TRY(release_inside(id, "its owner died"));
+  SBX_ASSIGN(Statement remove, database_.statement("DELETE FROM owners WHERE name = ?1"));
+  SBX_TRY(remove.bind(1, owner).run());
+  return static_cast<int>(open.size());
 }
 
-sbx::Result<std::vector<Book::Held>> Book::lines_of(const std::string& id) {
+sbx::Result<std::optional<Book::Known>> Book::find(const std::string& id) {
   SBX_ASSIGN(Statement select,
-             database_.statement("SELECT account, reserved, settled, flagged FROM lines"
-                                 " WHERE reservation = ?1"));
-  select.bind(1, id);
-  std::vector<Held> lines;
-  for (;;) {
-    SBX_ASSIGN(const bool row, select.step());
-    if (!row) return lines;
-    lines.push_back({select.text(0), select.integer(1), select.integer(2), select.integer(3) != 0});
-  }
+             database_.statement("SELECT state, lines FROM reservations WHERE id = ?1"));
+  SBX_ASSIGN(const bool row, select.bind(1, id).step());
+  if (!row) return std::optional<Known>();
+  const std::string state = select.text(0);
+  auto lines = lines_from(select.text(1));
+  if (!lines) return broken(id);
+  const Standing open_or_not = state == "reserved" ? Standing::kReserved : Standing::kReleased;
+  return std::optional(
+      Known{state == "settled" ? Standing::kSettled : open_or_not, *std::move(lines)});
 }
 
 sbx::Result<Balance> Book::balance(const std::string& account) {
@@ -231,15 +287,9 @@ sbx::Result<void> Book::forget(const std::string& prefix) {
   // Names are ASCII: the next prefix in order bounds the range.
   const std::string end = prefix + "\x7F";
   return store::in_transaction(database_, Durability::kProcess, [&]() -> sbx::Result<void> {
-    SBX_ASSIGN(Statement lines,
-               database_.statement(
-                   "DELETE FROM lines WHERE account >= ?1 AND account < ?2 AND reservation IN"
-                   " (SELECT id FROM reservations WHERE state <> 'reserved')"));
-    SBX_TRY(lines.bind(1, prefix).bind(2, end).run());
     SBX_ASSIGN(Statement reservations,
                database_.statement("DELETE FROM reservations WHERE id >= ?1 AND id < ?2"
-                                   " AND state <> 'reserved' AND NOT EXISTS"
-                                   " (SELECT 1 FROM lines WHERE reservation = id)"));
+                                   " AND state <> 'reserved'"));
     SBX_TRY(reservations.bind(1, prefix).bind(2, end).run());
     SBX_ASSIGN(Statement accounts,
                database_.statement("DELETE FROM accounts WHERE name >= ?1 AND name < ?2"

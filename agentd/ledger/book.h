@@ -4,7 +4,9 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "agentd/ledger/ledger.h"
@@ -21,10 +23,18 @@ struct BookOptions {
   std::function<std::int64_t()> now;
 };
 
+// A line of a reservation, as it is kept.
+struct Held {
+  std::string account;
+  std::int64_t reserved = 0;
+  std::int64_t settled = 0;
+  bool flagged = false;
+};
+
 // As the functions of Ledger, which see.
 class Book {
  public:
-  // Makes the tables when there are none.
+  // Makes the tables when there are none, and makes those of an earlier agentd into them.
   [[nodiscard]] static sbx::Result<Book> open(store::Database database, BookOptions options);
 
   [[nodiscard]] sbx::Result<Grant> reserve(const Reservation& reservation,
@@ -43,22 +53,21 @@ class Book {
   Book(store::Database database, BookOptions options)
       : database_(std::move(database)), options_(std::move(options)) {}
 
-  struct Held {
-    std::string account;
-    std::int64_t reserved = 0;
-    std::int64_t settled = 0;
-    bool flagged = false;
+  enum class Standing : std::uint8_t { kReserved, kSettled, kReleased };
+  struct Known {
+    Standing standing = Standing::kReserved;
+    std::vector<Held> lines;
   };
-  enum class Standing : std::uint8_t { kUnknown, kReserved, kSettled, kReleased };
+  [[nodiscard]] sbx::Result<void> make_tables();
+  [[nodiscard]] sbx::Result<void> add_owner();
   [[nodiscard]] sbx::Result<Grant> reserve_inside(const Reservation& reservation);
-  [[nodiscard]] sbx::Result<Standing> standing_of(const std::string& id);
-  [[nodiscard]] sbx::Result<std::vector<Held>> lines_of(const std::string& id);
   [[nodiscard]] sbx::Result<Grant> room_for(const Line& line);
-  [[nodiscard]] sbx::Result<void> add_line(const std::string& id, const Line& line);
-  [[nodiscard]] sbx::Result<void> bill(const std::string& id, const Held& line);
+  [[nodiscard]] sbx::Result<void> hold(const Line& line);
+  [[nodiscard]] sbx::Result<std::optional<Known>> find(const std::string& id);
   [[nodiscard]] sbx::Result<void> close(const std::string& id, Standing standing,
-                                        std::string_view note);
+                                        std::string_view note, const std::vector<Held>& lines);
   [[nodiscard]] sbx::Result<void> release_inside(const std::string& id, const std::string& reason);
+  [[nodiscard]] sbx::Result<int> release_all_of(const std::string& owner);
 
   store::Database database_;
   BookOptions options_;

@@ -154,6 +154,12 @@ sbx::Result<void> Database::execute(const char* sql) {
   return {};
 }
 
+sbx::Result<bool> Database::has(std::string_view type, std::string_view name) {
+  SBX_ASSIGN(Statement select,
+             statement("SELECT 1 FROM sqlite_schema WHERE type = ?1 AND name = ?2"));
+  return select.bind(1, type).bind(2, name).step();
+}
+
 sbx::Result<Statement> Database::statement(const char* sql) {
   const auto known = state_->statements.find(sql);
   if (known != state_->statements.end()) {

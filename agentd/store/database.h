@@ -73,6 +73,8 @@ class Database {
 
   // Statements without parameters, separated by ";".
   [[nodiscard]] sbx::Result<void> execute(const char* sql);
+  // Whether there is such a "table" or "index".
+  [[nodiscard]] sbx::Result<bool> has(std::string_view type, std::string_view name);
   // Prepared once for each text, which must be a literal that lives on. Preparing fails only for a
   // mistake in it, or when the file is broken.
   [[nodiscard]] sbx::Result<Statement> statement(const char* sql);

@@ -60,6 +60,32 @@ TEST_F(HistoryTest, KeepsRecordsBeyondTheProcess) {
   EXPECT_FALSE(*history.find("b"));
 }
 
+// The tables of agentd before it did without an index of what is under way.
+TEST_F(HistoryTest, AnEarlierFileKeepsItsRecordsInTheirOrder) {
+  auto database = store::Database::open({.path = directory_.path() + "/agentd.db"});
+  ASSERT_TRUE(database);
+  ASSERT_TRUE(database->execute(R"(
+CREATE TABLE requests(number INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE,
+  created_ms INTEGER NOT NULL, owner INTEGER NOT NULL, ended INTEGER NOT NULL,
+  summary TEXT NOT NULL, record TEXT NOT NULL, events TEXT NOT NULL,
+  artifact_bytes INTEGER NOT NULL);
+CREATE INDEX requests_by_owner ON requests(owner, number);
+CREATE INDEX unfinished_requests ON requests(id) WHERE ended = 0;
+INSERT INTO requests VALUES(4, 'z', 1, 7, 1, '{"id":"z"}', '{"record":"z"}', '[]', 10),
+  (9, 'a', 2, 7, 0, '{"id":"a"}', '{"record":"a"}', '[]', 0);
+)"));
+  for (int i = 0; i < 2; ++i) {
+    History history = open();
+    EXPECT_EQ(*history.unfinished(), std::vector<std::string>{"a"});
+    EXPECT_EQ(ids(*history.list(7, false, "", 10)), "a z ");
+    EXPECT_EQ((*history.find("z"))->record, R"({"record":"z"})");
+  }
+  History history = open();
+  ASSERT_TRUE(history.save(entry("m")));
+  EXPECT_EQ(ids(*history.list(7, false, "", 10)), "m a z ");
+  EXPECT_EQ(*history.prune(10, 5), std::vector<std::string>{"z"});
+}
+
 TEST_F(HistoryTest, PagesNewestFirstAndOnlyOnesOwn) {
   History history = open();
   for (const char* id : {"a", "b", "c", "d"}) ASSERT_TRUE(history.save(entry(id)));

@@ -165,6 +165,62 @@ TEST_F(BookTest, WhatADeadOwnerHeldIsReleasedAndOnRecord) {
   expect_balance(book, 0, 40);
 }
 
+TEST_F(BookTest, WhoWasTakenForDeadByMistakeIsKnownAgain) {
+  Book lost = open("lost");
+  Book book = open();
+  dead_ = "lost";
+  EXPECT_EQ(*book.release_dead_owners(), 0);
+  dead_ = "nobody";
+  EXPECT_EQ(*lost.release_dead_owners(), 0);
+  EXPECT_TRUE(granted(lost, of("r", 60)).granted);
+  dead_ = "lost";
+  EXPECT_EQ(*book.release_dead_owners(), 1);
+  expect_balance(book, 0, 0);
+}
+
+TEST_F(BookTest, AnAccountHasANameThatNeedsNoQuoting) {
+  Book book = open();
+  for (const char* name : {"a\"b", "a\\b", "a\nb", "\xC3\xA4", "a\x7F"}) {
+    EXPECT_FALSE(book.reserve(of("r", 1, 100, name))) << name;
+  }
+  EXPECT_TRUE(granted(book, of("r", 1, 100, "day/2024-05-01/cost [a, b] 'c'")).granted);
+}
+
+// The tables of agentd before lines were in the row of their reservation.
+TEST_F(BookTest, AnEarlierFileKeepsItsBalancesAndWhatIsReserved) {
+  store::Database database = open_database();
+  ASSERT_TRUE(database.execute(R"(
+CREATE TABLE accounts(name TEXT PRIMARY KEY, cap INTEGER NOT NULL,
+  settled INTEGER NOT NULL DEFAULT 0, reserved INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+CREATE TABLE reservations(id TEXT PRIMARY KEY, owner TEXT NOT NULL, state TEXT NOT NULL,
+  note TEXT NOT NULL DEFAULT '', opened_ms INTEGER NOT NULL, closed_ms INTEGER) WITHOUT ROWID;
+CREATE INDEX open_reservations ON reservations(owner) WHERE state = 'reserved';
+CREATE TABLE lines(reservation TEXT NOT NULL, account TEXT NOT NULL, reserved INTEGER NOT NULL,
+  settled INTEGER NOT NULL DEFAULT 0, flagged INTEGER NOT NULL DEFAULT 0,
+  PRIMARY KEY(reservation, account)) WITHOUT ROWID;
+CREATE INDEX lines_of_account ON lines(account);
+INSERT INTO accounts VALUES('a', 100, 7, 30), ('b', 100, 0, 5);
+INSERT INTO reservations VALUES('over', 'earlier', 'settled', '', 1, 2),
+  ('open', 'earlier', 'reserved', '', 1, NULL), ('lost', 'lost', 'reserved', '', 1, NULL);
+INSERT INTO lines VALUES('over', 'a', 60, 7, 1), ('open', 'a', 20, 0, 0), ('open', 'b', 5, 0, 0),
+  ('lost', 'a', 10, 0, 0);
+)"));
+  Book book = open(database);
+  expect_balance(book, 7, 30, "a");
+  const auto settled = book.settle("over", {{"a", 1}});
+  ASSERT_TRUE(settled);
+  EXPECT_EQ(settled->lines.at(0).billed, 7);
+  EXPECT_TRUE(settled->lines.at(0).flagged);
+  dead_ = "lost";
+  EXPECT_EQ(*book.release_dead_owners(), 1);
+  expect_balance(book, 7, 20, "a");
+  ASSERT_TRUE(book.settle("open", {{"a", 3}, {"b", 4}}));
+  expect_balance(book, 10, 0, "a");
+  expect_balance(book, 4, 0, "b");
+  Book again = open(database);
+  expect_balance(again, 10, 0, "a");
+}
+
 TEST_F(BookTest, WhatIsOverCanBeForgottenButNotWhatIsReserved) {
   Book book = open();
   EXPECT_TRUE(granted(book, of("request/1/a", 1, 100, "request/1/tokens")).granted);
