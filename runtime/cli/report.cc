@@ -161,13 +161,10 @@ Lines outcome_lines(const Outcome& outcome, bool saving) {
 }
 
 Lines loosened_lines(const policy::Policy& policy) {
-  std::string calls;
-  for (const std::string& call : policy.seccomp.loosened) {
-    calls += (calls.empty() ? "" : ", ") + call;
-  }
-  if (calls.empty()) return {};
-  return {fmt::format("layer seccomp was loosened by the profile {}: no longer hostile: {}",
-                      policy.profile, calls)};
+  const std::string loosening = policy::loosening_text(policy.seccomp);
+  if (loosening.empty()) return {};
+  return {
+      fmt::format("layer seccomp was loosened by the profile {}: {}", policy.profile, loosening)};
 }
 
 Lines learn_lines(const Outcome& outcome) {

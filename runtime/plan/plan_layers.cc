@@ -24,13 +24,10 @@ LayerReport cpuset_layer(const Plan& plan) {
   return {"cpuset", LayerState::kDegraded, "by affinity, which the program can widen"};
 }
 
-// A profile that opened hostile calls holds less than its name says, so each of them is named.
+// A profile that opened calls holds less than its name says, so each of them is named.
 std::string seccomp_detail(const policy::Policy& policy) {
-  std::string detail = "profile " + policy.profile;
-  for (const std::string& call : policy.seccomp.loosened) {
-    detail += (&call == &policy.seccomp.loosened.front() ? "; no longer hostile: " : ", ") + call;
-  }
-  return detail;
+  const std::string loosening = policy::loosening_text(policy.seccomp);
+  return "profile " + policy.profile + (loosening.empty() ? "" : "; " + loosening);
 }
 
 LayerReport report_for(Layer layer, const Plan& plan, const HostFacts& host) {

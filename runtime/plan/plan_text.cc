@@ -63,11 +63,8 @@ std::string seccomp_lines(const Plan& plan) {
   for (const std::uint16_t action : plan.policy.seccomp.actions) {
     hostile += action == policy::kActionHostile ? 1 : 0;
   }
-  std::string loosened;
-  for (const std::string& call : plan.policy.seccomp.loosened) {
-    loosened += (loosened.empty() ? "  no longer hostile, by the profile: " : ", ") + call;
-  }
-  if (!loosened.empty()) loosened += "\n";
+  std::string loosened = policy::loosening_text(plan.policy.seccomp);
+  if (!loosened.empty()) loosened = "  by the profile " + loosened + "\n";
   return "system calls\n  profile " + plan.policy.profile + ": " +
          std::to_string(plan.policy.seccomp.bpf.size() / 8) + " instructions, " +
          std::to_string(hostile) +

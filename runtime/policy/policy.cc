@@ -21,6 +21,7 @@ Result<Policy> make_policy(const ShippedProfile& shipped) {
   policy.seccomp.bpf.assign(shipped.bpf.begin(), shipped.bpf.end());
   policy.seccomp.audit_arch = shipped.audit_arch;
   policy.seccomp.loosened.assign(shipped.loosened.begin(), shipped.loosened.end());
+  policy.seccomp.opened.assign(shipped.opened.begin(), shipped.opened.end());
   std::copy(shipped.actions.begin(), shipped.actions.end(), policy.seccomp.actions.begin());
   return policy;
 }

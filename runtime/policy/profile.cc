@@ -89,12 +89,13 @@ Result<Policy> parse_profile(std::string_view text, std::string_view origin,
     SBX_ASSIGN(policy.limits, read_limits(*limits, origin));
   }
   SBX_ASSIGN(RuleSet rules, parse_rules(seccomp));
-  std::vector<std::string> loosened;
+  Loosening given;
   if (const TomlValue* overlay = root.find("seccomp")) {
-    SBX_ASSIGN(loosened, apply_profile(rules, *overlay, origin));
+    SBX_ASSIGN(given, apply_profile(rules, *overlay, origin));
   }
   SBX_ASSIGN(policy.seccomp, compile_rules(rules, audit_arch));
-  policy.seccomp.loosened = std::move(loosened);
+  policy.seccomp.loosened = std::move(given.loosened);
+  policy.seccomp.opened = std::move(given.opened);
   return policy;
 }
 

@@ -21,12 +21,17 @@ struct SeccompPolicy {
   std::vector<std::uint8_t> bpf;  // struct sock_filter[], 8 bytes each
   std::uint32_t audit_arch = 0;   // AUDIT_ARCH_* the program is for; any other arch is hostile
   std::vector<std::string>
-      loosened;  // hostile calls that the profile made allowed or merely denied
+      loosened;                     // hostile calls that the profile made allowed or merely denied
+  std::vector<std::string> opened;  // other calls that it allowed beyond the default policy
   // By number: the errno to answer a notified call with, or kActionHostile. A number that the
   // policy allows has an entry too (EPERM): it is notified only when an argument filter did not
   // match.
   std::array<std::uint16_t, kSyscallTableSize> actions{};
 };
+
+// What a profile gave a program beyond the default policy, in words: "no longer hostile: ptrace;
+// opened: io_uring_setup". "" for nothing.
+[[nodiscard]] std::string loosening_text(const SeccompPolicy& policy);
 
 // The name of a call ("mount"), or "syscall_<nr>" when no table knows it; with "x32:", "i386:" or
 // "arch_0x…:" in front for an ABI that is not this build's own.

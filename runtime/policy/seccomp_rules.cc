@@ -1,6 +1,7 @@
 #include "runtime/policy/seccomp_rules.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -198,9 +199,10 @@ class ProfileOverlay {
     return {};
   }
 
-  [[nodiscard]] std::vector<std::string> take_loosened() && {
-    std::sort(loosened_.begin(), loosened_.end());
-    return std::move(loosened_);
+  [[nodiscard]] Loosening take() && {
+    std::sort(found_.loosened.begin(), found_.loosened.end());
+    std::sort(found_.opened.begin(), found_.opened.end());
+    return std::move(found_);
   }
 
  private:
@@ -268,14 +270,19 @@ class ProfileOverlay {
       return toml_error(origin_, where, fmt::format(fmt::runtime(kNoSuchCall), name));
     }
     const auto old = rules_.calls.find(name);
-    if (old != rules_.calls.end()) {
-      if (old->second.group == "profile") {
-        return toml_error(origin_, where, fmt::format("'{}' is listed twice", name));
-      }
-      // A filtered call may hold a hostile remainder (clone with namespace flags).
-      if (old->second.answer == kActionHostile && rule.answer != kActionHostile) {
-        loosened_.push_back(name);
-      }
+    const bool is_known = old != rules_.calls.end();
+    if (is_known && old->second.group == "profile") {
+      return toml_error(origin_, where, fmt::format("'{}' is listed twice", name));
+    }
+    // A filtered call may hold a hostile remainder (clone with namespace flags). Which of the
+    // others are dangerous is not judged here: io_uring goes past the filter, clone3 has clone's
+    // flags.
+    const bool was_hostile = is_known && old->second.answer == kActionHostile;
+    const bool was_open = is_known && old->second.tier == Tier::kAllow;
+    if (was_hostile && rule.answer != kActionHostile) {
+      found_.loosened.push_back(name);
+    } else if (rule.tier == Tier::kAllow && !was_open) {
+      found_.opened.push_back(name);
     }
     rules_.calls.insert_or_assign(name, std::move(rule));
     return {};
@@ -283,7 +290,7 @@ class ProfileOverlay {
 
   RuleSet& rules_;
   std::string_view origin_;
-  std::vector<std::string> loosened_;
+  Loosening found_;
 };
 
 }  // namespace
@@ -294,11 +301,21 @@ Result<RuleSet> parse_rules(const std::vector<SeccompSource>& sources) {
   return std::move(parser).take();
 }
 
-Result<std::vector<std::string>> apply_profile(RuleSet& rules, const TomlValue& seccomp,
-                                               std::string_view origin) {
+Result<Loosening> apply_profile(RuleSet& rules, const TomlValue& seccomp, std::string_view origin) {
   ProfileOverlay overlay(rules, origin);
   SBX_TRY(overlay.apply(seccomp));
-  return std::move(overlay).take_loosened();
+  return std::move(overlay).take();
+}
+
+std::string loosening_text(const SeccompPolicy& policy) {
+  std::string text;
+  if (!policy.loosened.empty()) {
+    text = fmt::format("no longer hostile: {}", fmt::join(policy.loosened, ", "));
+  }
+  if (!policy.opened.empty()) {
+    text += fmt::format("{}opened: {}", text.empty() ? "" : "; ", fmt::join(policy.opened, ", "));
+  }
+  return text;
 }
 
 }  // namespace sbx::policy

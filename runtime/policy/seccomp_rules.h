@@ -55,11 +55,17 @@ using SeccompSource = std::pair<std::string_view, std::string_view>;
 // kInvalid with file:line:key.
 [[nodiscard]] Result<RuleSet> parse_rules(const std::vector<SeccompSource>& sources);
 
-// Lays a profile's [seccomp] table (allow, deny, hostile) over `rules`. Returns the names of the
-// calls that were hostile and no longer are; that takes naming each of them, a group will not do.
-[[nodiscard]] Result<std::vector<std::string>> apply_profile(RuleSet& rules,
-                                                             const TomlValue& seccomp,
-                                                             std::string_view origin);
+// What a profile gives a program beyond the rules, by name, sorted.
+struct Loosening {
+  // Were hostile and no longer are; that takes naming each of them, a group will not do.
+  std::vector<std::string> loosened;
+  // Were answered with an errno, or looked at by their arguments, and are the kernel's now.
+  std::vector<std::string> opened;
+};
+
+// Lays a profile's [seccomp] table (allow, deny, hostile) over `rules`.
+[[nodiscard]] Result<Loosening> apply_profile(RuleSet& rules, const TomlValue& seccomp,
+                                              std::string_view origin);
 
 // For AUDIT_ARCH_X86_64 or AUDIT_ARCH_AARCH64. Calls that this architecture does not have are left
 // out.

@@ -21,7 +21,7 @@ struct ShippedProfile {
   // Name and text of each limit, for set_limit: its table stays the only place that knows their
   // types.
   std::span<const std::pair<std::string_view, std::string_view>> limits;
-  std::span<const std::string_view> loosened;
+  std::span<const std::string_view> loosened, opened;
   std::uint32_t audit_arch;
   std::span<const std::uint8_t> bpf;
   std::span<const std::uint16_t, kSyscallTableSize> actions;

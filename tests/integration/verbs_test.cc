@@ -67,6 +67,8 @@ TEST_P(Verbs, WhatAProfileLoosensIsSaidByExplainAndByARun) {
   EXPECT_EQ(run({"--profile", tight, "--", "/bin/true"}).err, "");
   const json result = run_json({"--profile", loose, "--", "/bin/true"});
   EXPECT_THAT(result["layers"].dump(), HasSubstr("profile mine; no longer hostile: ptrace"));
+  const std::string past = directory().write("past.toml", head + "allow = [\"@io_uring\"]\n");
+  EXPECT_THAT(run({"--profile", past, "--", "/bin/true"}).err, HasSubstr("opened: io_uring_enter"));
 }
 
 TEST_P(Verbs, PrintConfigIsTheTemplate) {

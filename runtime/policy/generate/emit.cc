@@ -46,6 +46,13 @@ std::string strings(const std::vector<std::string>& values) {
   return text + "}";
 }
 
+// std::array: the list may be empty.
+std::string emit_calls(std::string_view variable, std::size_t index,
+                       const std::vector<std::string>& calls) {
+  return fmt::format("constexpr std::array<std::string_view, {}> {}{}{};\n", calls.size(), variable,
+                     index, calls.empty() ? "{}" : strings(calls));
+}
+
 std::string emit_profile_data(const Policy& policy, std::size_t index) {
   std::string text = fmt::format("constexpr Pair kLimits{}[] = {{\n", index);
   for (const LimitField& field : limit_fields()) {
@@ -53,10 +60,8 @@ std::string emit_profile_data(const Policy& policy, std::size_t index) {
                         literal(limit_text(policy.limits, field.name)));
   }
   text += "};\n";
-  // std::array: the list of loosened calls may be empty.
-  text += fmt::format("constexpr std::array<std::string_view, {}> kLoosened{}{};\n",
-                      policy.seccomp.loosened.size(), index,
-                      policy.seccomp.loosened.empty() ? "{}" : strings(policy.seccomp.loosened));
+  text += emit_calls("kLoosened", index, policy.seccomp.loosened);
+  text += emit_calls("kOpened", index, policy.seccomp.opened);
   text += fmt::format("constexpr std::uint8_t kBpf{}[] = {{{}}};\n", index,
                       numbers(policy.seccomp.bpf));
   text += fmt::format("constexpr std::uint16_t kActions{}[kSyscallTableSize] = {{{}}};\n\n", index,
@@ -70,9 +75,10 @@ std::string emit_profiles(const std::vector<Policy>& profiles) {
   text += "const ShippedProfile kProfiles[] = {\n";
   for (std::size_t i = 0; i < profiles.size(); ++i) {
     const Policy& policy = profiles[i];
-    text += fmt::format("    {{{}, {}, {}, kLimits{}, kLoosened{}, {:#x}U, kBpf{}, kActions{}}},\n",
-                        literal(policy.profile), literal(policy.description),
-                        literal(policy.seccomp.digest), i, i, policy.seccomp.audit_arch, i, i);
+    text += fmt::format(
+        "    {{{}, {}, {}, kLimits{}, kLoosened{}, kOpened{}, {:#x}U, kBpf{}, kActions{}}},\n",
+        literal(policy.profile), literal(policy.description), literal(policy.seccomp.digest), i, i,
+        i, policy.seccomp.audit_arch, i, i);
   }
   return text + "};\n\n";
 }

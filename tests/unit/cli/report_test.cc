@@ -112,6 +112,14 @@ TEST(Report, WhatAProfileLoosenedIsAlwaysSaid) {
   EXPECT_THAT(loosened_lines(policy),
               ElementsAre("layer seccomp was loosened by the profile mine: no longer hostile: "
                           "ptrace, unshare"));
+  policy.seccomp.opened = {"io_uring_setup"};
+  EXPECT_THAT(loosened_lines(policy),
+              ElementsAre("layer seccomp was loosened by the profile mine: no longer hostile: "
+                          "ptrace, unshare; opened: io_uring_setup"));
+  policy.seccomp.loosened.clear();
+  EXPECT_THAT(loosened_lines(policy),
+              ElementsAre("layer seccomp was loosened by the profile mine: opened: "
+                          "io_uring_setup"));
 }
 
 TEST(Report, ManyFilesOfAKindAreCountedBeyondTheFirstTen) {

@@ -137,14 +137,20 @@ TEST(HostNetwork, IsOffAndSaysWhatThatMeans) {
   EXPECT_THAT(plan_text(plan), HasSubstr("HOST: the machine's own network, not isolated"));
 }
 
-TEST(Seccomp, NamesTheHostileCallsThatTheProfileOpened) {
+TEST(Seccomp, NamesTheCallsThatTheProfileOpened) {
   EXPECT_EQ(report_of(planned(python()), Layer::kSeccomp).detail, "profile default");
   policy::Policy policy = default_policy();
   policy.seccomp.loosened = {"ptrace", "unshare"};
   EXPECT_EQ(report_of(planned(python(), synthetic_host(), policy), Layer::kSeccomp).detail,
             "profile default; no longer hostile: ptrace, unshare");
   EXPECT_THAT(plan_text(planned(python(), synthetic_host(), policy)),
-              HasSubstr("  no longer hostile, by the profile: ptrace, unshare\n"));
+              HasSubstr("  by the profile no longer hostile: ptrace, unshare\n"));
+  policy.seccomp.opened = {"clone3", "io_uring_setup"};
+  EXPECT_EQ(report_of(planned(python(), synthetic_host(), policy), Layer::kSeccomp).detail,
+            "profile default; no longer hostile: ptrace, unshare; opened: clone3, io_uring_setup");
+  policy.seccomp.loosened.clear();
+  EXPECT_THAT(plan_text(planned(python(), synthetic_host(), policy)),
+              HasSubstr("  by the profile opened: clone3, io_uring_setup\n"));
 }
 
 TEST(Steps, OfWhichAFailureIsForgivenAreThoseOfOptionalLayers) {

@@ -108,6 +108,26 @@ TEST(Profile, AddsAllowedCalls) {
   EXPECT_TRUE(policy->seccomp.loosened.empty()) << "nothing hostile among them";
 }
 
+// io_uring does other calls' work past the filter, and clone3 has clone's flags: neither is
+// hostile.
+TEST(Profile, TellsEachCallThatItOpens) {
+  const auto policy =
+      parse_policy(std::string(kHead) +
+                       "[seccomp]\nallow = [\"@io_uring\", \"clone3\", \"ioctl\", \"read\", "
+                       "\"ptrace\"]\ndeny = {connect = \"EACCES\", mbind = \"ENOSYS\"}\n"
+                       "hostile = [\"kcmp\"]\n",
+                   "p");
+  ASSERT_TRUE(policy) << error_of(policy);
+  EXPECT_THAT(policy->seccomp.opened,
+              ::testing::ElementsAre("clone3", "io_uring_enter", "io_uring_register",
+                                     "io_uring_setup", "ioctl"));
+  EXPECT_THAT(policy->seccomp.loosened, ::testing::ElementsAre("ptrace"));
+  EXPECT_EQ(loosening_text(policy->seccomp),
+            "no longer hostile: ptrace; opened: clone3, io_uring_enter, io_uring_register, "
+            "io_uring_setup, ioctl");
+  EXPECT_EQ(loosening_text(load_policy("judge")->seccomp), "");
+}
+
 TEST(Profile, TakesCallsAwayWithAnErrno) {
   const auto policy =
       parse_policy(std::string(kHead) + "[seccomp]\ndeny = {connect = \"EACCES\"}\n", "p");
