@@ -8,8 +8,6 @@
 #include <charconv>
 #include <cstring>
 
-#include "runtime/plan/image.h"
-
 namespace sbx::cli {
 namespace {
 
@@ -255,39 +253,28 @@ Check image_unreadable(const std::string& path, std::string_view what) {
           "the image and the directories above it must be readable by everyone: chmod a+rX"};
 }
 
-// What find_image() would refuse, in its words.
-Result<void> check_image_parts(Host& host, const std::string& directory, const std::string& name) {
-  const std::string base = directory + "/" + name;
-  const std::string target = host.link_target(base + "/current");
-  const std::string generation = base + "/" + (target.empty() ? "current" : target);
-  for (const std::string& path : {directory, base, generation, generation + "/rootfs"}) {
-    const PathFacts facts = host.path_facts(path);
-    SBX_TRY(plan::check_image_part(path, facts.owner, facts.mode, host.uid()));
-  }
-  return {};
-}
-
+// As a run finds it. A run whose payload has an id of its own needs more than that: everybody must
+// be able to read it.
 Check check_image(Host& host, const DoctorOptions& options) {
   if (options.image == "host") return ok("image", true, "the host's /usr");
   constexpr mode_t kWorldReadable = 05;  // r-x for others
-  for (const std::string& directory : plan::image_directories(options.config)) {
-    const std::string current = directory + "/" + options.image + "/current";
-    const PathFacts rootfs = host.path_facts(current + "/rootfs");
-    if (rootfs.sys_errno == EACCES) return image_unreadable(current, std::strerror(EACCES));
-    if (rootfs.sys_errno != 0 || !rootfs.directory) continue;
-    if (const auto parts = check_image_parts(host, directory, options.image); !parts) {
-      return {"image", true, CheckState::kMissing, parts.error().detail, parts.error().fix};
-    }
-    if ((rootfs.mode & kWorldReadable) != kWorldReadable) {
-      return image_unreadable(current + "/rootfs", "not readable by everyone");
-    }
-    if (host.path_facts(current + "/manifest.json").sys_errno != 0) {
-      return image_unreadable(current + "/manifest.json", "cannot be read");
-    }
-    return ok("image", true, directory + "/" + options.image);
+  const Result<plan::Image> image = host.find_image(options.image, options.config);
+  if (!image) {
+    const Error& error = image.error();
+    if (error.sys_errno != 0) return image_unreadable(error.detail, std::strerror(error.sys_errno));
+    return {"image", true, CheckState::kMissing, error.detail, error.fix};
   }
-  return {"image", true, CheckState::kMissing, "no image named " + options.image,
-          "build it: scripts/image (or --rootfs host)"};
+  const PathFacts rootfs = host.path_facts(image->rootfs);
+  if (rootfs.sys_errno != 0)
+    return image_unreadable(image->rootfs, std::strerror(rootfs.sys_errno));
+  if ((rootfs.mode & kWorldReadable) != kWorldReadable) {
+    return image_unreadable(image->rootfs, "not readable by everyone");
+  }
+  const std::string manifest = image->directory + "/manifest.json";
+  if (const PathFacts facts = host.path_facts(manifest); facts.sys_errno != 0) {
+    return image_unreadable(manifest, std::strerror(facts.sys_errno));
+  }
+  return ok("image", true, image->directory);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/plan/host_facts.h"
+#include "runtime/plan/image.h"
 #include "runtime/policy/config.h"
 
 namespace sbx::cli {
@@ -38,9 +39,7 @@ struct IdRange {
 // What stat says of a path; `sys_errno` is set when it could not be read.
 struct PathFacts {
   int sys_errno = 0;
-  bool directory = false;
   mode_t mode = 0;
-  uid_t owner = 0;
 };
 
 class Host {
@@ -53,8 +52,9 @@ class Host {
   [[nodiscard]] virtual plan::HostFacts facts(const policy::RuntimeConfig& config) = 0;
   [[nodiscard]] virtual Result<std::string> read_file(const std::string& path) = 0;
   [[nodiscard]] virtual PathFacts path_facts(const std::string& path) = 0;
-  // Where a symbolic link leads; "" when it is none.
-  [[nodiscard]] virtual std::string link_target(const std::string& path) = 0;
+  // The image that a run would take, or why it would take none.
+  [[nodiscard]] virtual Result<plan::Image> find_image(const std::string& name,
+                                                       const policy::RuntimeConfig& config) = 0;
   [[nodiscard]] virtual bool has_program(const std::string& name) = 0;  // in /usr/bin and the like
 
   // Whether the caller's uid has a name anywhere, /etc/passwd or a directory service.
@@ -69,8 +69,7 @@ class Host {
   [[nodiscard]] virtual Act make_time_namespace() = 0;
   // A sealed memfd with a small program in it, executed.
   [[nodiscard]] virtual Act exec_memfd() = 0;
-  // The directory for records and id locks, as a run opens it; its path. One that is not there is
-  // not made: then it is the place for it that must be writable.
+  // The directory for records and id locks, as a run would open it; its path. Nothing is made.
   [[nodiscard]] virtual Result<std::string> runtime_directory(
       const policy::RuntimeConfig& config) = 0;
   // A group of one run, made with its limits and removed.

@@ -11,7 +11,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <utility>
@@ -134,10 +133,13 @@ class RealHost final : public Host {
   }
   PathFacts path_facts(const std::string& path) override {
     struct stat status{};
-    if (::stat(path.c_str(), &status) != 0) return {errno, false, 0, 0};
-    return {0, S_ISDIR(status.st_mode), status.st_mode, status.st_uid};
+    if (::stat(path.c_str(), &status) != 0) return {errno, 0};
+    return {0, status.st_mode};
   }
-  std::string link_target(const std::string& path) override { return sys::link_target(path); }
+  Result<plan::Image> find_image(const std::string& name,
+                                 const policy::RuntimeConfig& config) override {
+    return plan::find_image(name, config);
+  }
   bool has_program(const std::string& name) override { return !find_program(name).empty(); }
   // A program is asked, since this one is static and has no NSS.
   bool has_login_name() override {
@@ -187,16 +189,8 @@ Act RealHost::exec_memfd() {
 }
 
 Result<std::string> RealHost::runtime_directory(const policy::RuntimeConfig& config) {
-  std::string path = spawn::RuntimeDirectory::path_for(config.runtime_dir);
-  struct stat status{};
-  if (::lstat(path.c_str(), &status) == 0 || errno != ENOENT) {
-    SBX_TRY(spawn::RuntimeDirectory::open(config.runtime_dir));
-    return path;
-  }
-  const std::string parent = path.substr(0, std::max<std::size_t>(path.rfind('/'), 1));
-  if (::access(parent.c_str(), W_OK | X_OK) == 0) return path;
-  return host_lacks("access", errno, parent + ", where " + path + " would be made",
-                    "set runtime_dir in runtime.toml to a directory that you can make");
+  SBX_TRY(spawn::RuntimeDirectory::check(config.runtime_dir));
+  return spawn::RuntimeDirectory::path_for(config.runtime_dir);
 }
 
 Result<CgroupFacts> RealHost::make_cgroup(const policy::RuntimeConfig& config) {

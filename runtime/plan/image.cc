@@ -7,8 +7,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdlib>
+#include <deque>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "runtime/base/sys.h"
 
@@ -19,6 +22,10 @@ constexpr std::size_t kMaxManifest = 4 * 1024 * 1024;
 constexpr const char* kMatplotlib = "/opt/sbx/matplotlib";
 constexpr const char* kBuildFix = "build it: ./scripts/image (or give --rootfs host)";
 constexpr const char* kRebuildFix = "rebuild it: ./scripts/image --force";
+constexpr const char* kReadableFix =
+    "the image and the directories above it must be readable by everyone: chmod a+rX";
+constexpr mode_t kOthersWrite = 022;
+constexpr int kMaxLinks = 40;  // as the kernel follows
 // What a run mounts over.
 constexpr const char* kMountPoints[] = {"dev", "proc", "tmp", "code", "input", "output", "work"};
 
@@ -38,16 +45,95 @@ bool is_empty_directory(int parent, const char* name) {
   return size >= 0 && size <= 48;
 }
 
-// From the top, so that below a part that is found good nobody else can change what is looked at
-// next.
-Result<void> check_parts(const std::string& directory, const std::string& base,
-                         const Image& image) {
-  for (const std::string& path : {directory, base, image.directory, image.rootfs}) {
-    struct stat info{};
-    if (::stat(path.c_str(), &info) != 0) return sys_error("stat", path);
-    SBX_TRY(check_image_part(path, info.st_uid, info.st_mode, ::geteuid()));
+struct Component {
+  std::string name;
+  bool part = false;  // of the image, and not of what is above it
+};
+
+// The last of them is a part when the whole is one.
+std::deque<Component> components_of(std::string_view path, bool part) {
+  std::deque<Component> found;
+  while (!path.empty()) {
+    const std::string_view name = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(name.size() + 1, path.size()));
+    if (!name.empty() && name != ".") found.push_back({std::string(name), false});
   }
-  return {};
+  if (found.empty()) found.push_back({".", false});
+  found.back().part = part;
+  return found;
+}
+
+Result<void> check_owner(const std::string& path, uid_t owner, uid_t caller, uid_t top_owner) {
+  if (owner == 0 || owner == caller || owner == top_owner) return {};
+  return host_lacks("find_image", 0,
+                    path + " belongs to uid " + std::to_string(owner) +
+                        ", who could put another image in the place of the one below it",
+                    "move the images below directories of root's or the caller's, and name the "
+                    "place with image_dir in runtime.toml");
+}
+
+// Goes the way to a path as the kernel does, link by link, and looks at every directory on it. From
+// the top, so that below what is found good nobody else can change what is looked at next.
+class Way {
+ public:
+  explicit Way(std::deque<Component> components) : left_(std::move(components)) {}
+
+  Result<void> check() {
+    struct stat top{};
+    if (::lstat("/", &top) != 0) return sys_error("lstat", "/");
+    top_owner_ = top.st_uid;
+    SBX_TRY(check_image_parent("/", top, caller_, top_owner_));
+    while (!left_.empty()) {
+      const Component next = std::move(left_.front());
+      left_.pop_front();
+      SBX_TRY(go(next));
+    }
+    return {};
+  }
+
+ private:
+  Result<void> go(const Component& next) {
+    std::string to = at_ + "/" + next.name;
+    if (next.name == ".") to = at_;
+    if (next.name == "..") to = at_.substr(0, at_.empty() ? 0 : at_.rfind('/'));
+    const std::string path = to.empty() ? "/" : to;
+    struct stat info{};
+    if (::lstat(path.c_str(), &info) != 0) return sys_error("lstat", path);
+    if (S_ISLNK(info.st_mode)) return follow(path, info.st_uid, next.part);
+    SBX_TRY(next.part ? check_image_part(path, info.st_uid, info.st_mode, caller_)
+                      : check_image_parent(path, info, caller_, top_owner_));
+    at_ = std::move(to);
+    return {};
+  }
+
+  // Who owns a link in a sticky directory can replace it.
+  Result<void> follow(const std::string& link, uid_t owner, bool part) {
+    SBX_TRY(check_owner(link, owner, caller_, top_owner_));
+    const std::string target = sys::link_target(link);
+    if (target.empty()) return sys_error("readlink", link);
+    if (++links_ > kMaxLinks) {
+      errno = ELOOP;
+      return sys_error("readlink", link);
+    }
+    if (target.front() == '/') at_.clear();
+    const std::deque<Component> components = components_of(target, part);
+    left_.insert(left_.begin(), components.begin(), components.end());
+    return {};
+  }
+
+  std::deque<Component> left_;
+  std::string at_;  // without links; "" is the root directory
+  const uid_t caller_ = ::geteuid();
+  uid_t top_owner_ = 0;
+  int links_ = 0;
+};
+
+Result<void> check_way(const std::string& directory, const Image& image) {
+  std::deque<Component> components = components_of(directory, true);
+  for (const std::string& part : {image.name, image.digest, std::string("rootfs")}) {
+    components.push_back({part, true});
+  }
+  return Way(std::move(components)).check();
 }
 
 // SECURITY: sbx-init itself follows no link on the way to a mount point. An image that has one, or
@@ -79,7 +165,6 @@ std::vector<std::string> image_directories(const policy::RuntimeConfig& config) 
 }
 
 Result<void> check_image_part(const std::string& path, uid_t owner, mode_t mode, uid_t caller) {
-  constexpr mode_t kOthersWrite = 022;
   const std::string sudo = caller == 0 || owner == caller ? "" : "sudo ";
   if (owner != 0 && owner != caller) {
     return host_lacks("find_image", 0,
@@ -96,6 +181,19 @@ Result<void> check_image_part(const std::string& path, uid_t owner, mode_t mode,
   return {};
 }
 
+Result<void> check_image_parent(const std::string& path, const struct stat& info, uid_t caller,
+                                uid_t top_owner) {
+  SBX_TRY(check_owner(path, info.st_uid, caller, top_owner));
+  const mode_t foreign = info.st_gid == info.st_uid ? S_IWOTH : kOthersWrite;
+  if ((info.st_mode & foreign) == 0 || (info.st_mode & S_ISVTX) != 0) return {};
+  const std::string sudo = caller == 0 || info.st_uid == caller ? "" : "sudo ";
+  return host_lacks("find_image", 0,
+                    path +
+                        " can be written by others, who could put another image in the place "
+                        "of the one below it",
+                    sudo + "chmod go-w " + path + " # or move the images, see image_dir");
+}
+
 Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& config) {
   Image image;
   image.name = name;
@@ -105,20 +203,30 @@ Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& c
                    "use a name such as 'default', or 'host'");
   }
   std::string searched;
+  std::string unreadable;
+  // What cannot be looked at may be there all the same: told when no other is found.
+  const auto note_failure = [&](const std::string& path, int error) {
+    if (error == EACCES && unreadable.empty()) unreadable = path;
+  };
   for (const std::string& directory : image_directories(config)) {
     const std::string base = directory + "/" + name;
     searched += (searched.empty() ? "" : ", ") + base;
     // The generation is fixed now: a rebuild may switch `current` while this run goes on.
     const std::string generation = sys::link_target(base + "/current");
+    if (generation.empty()) note_failure(base + "/current", errno);
     if (generation.empty() || generation.find('/') != std::string::npos) continue;
     image.digest = generation;
     image.directory = base + "/" + generation;
     image.rootfs = image.directory + "/rootfs";
     auto held = sys::open(image.directory, O_RDONLY | O_DIRECTORY);
+    if (!held) note_failure(image.directory, held.error().sys_errno);
     // A rebuild that is just deleting it holds the lock; `current` then names another one.
     if (!held || ::flock(held->get(), LOCK_SH | LOCK_NB) != 0) continue;
-    if (::access(image.rootfs.c_str(), X_OK) != 0) continue;
-    SBX_TRY(check_parts(directory, base, image));
+    if (::access(image.rootfs.c_str(), X_OK) != 0) {
+      note_failure(image.rootfs, errno);
+      continue;
+    }
+    SBX_TRY(check_way(directory, image));
     SBX_TRY(check_mount_points(image.rootfs));
     image.lock = std::make_shared<UniqueFd>(*std::move(held));
     if (::access((image.rootfs + kMatplotlib).c_str(), X_OK) == 0) {
@@ -126,6 +234,7 @@ Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& c
     }
     return image;
   }
+  if (!unreadable.empty()) return host_lacks("find_image", EACCES, unreadable, kReadableFix);
   return host_lacks("find_image", 0, "no image '" + name + "' in " + searched, kBuildFix);
 }
 

@@ -1,6 +1,7 @@
 // Finding a root filesystem image, and what its manifest says. Stage: plan.
 #pragma once
 
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include <memory>
@@ -38,8 +39,17 @@ struct Image {
 [[nodiscard]] Result<void> check_image_part(const std::string& path, uid_t owner, mode_t mode,
                                             uid_t caller);
 
-// kHost, with the fix, when there is none, when somebody else could change it, or when what a run
-// mounts over is not an empty directory in it; kInvalid for a name that is no name.
+// SECURITY: whoever can write to a directory above the parts can put others in their place. So the
+// same holds for each, links followed; only that a sticky one (/tmp) may be everybody's, since what
+// lies in it is its owner's to move, and that the owner's group may write when it is his alone (its
+// id is his, as useradd has it). `top_owner` owns "/" and with it everything: in a user namespace
+// without root's id that is who root looks like.
+[[nodiscard]] Result<void> check_image_parent(const std::string& path, const struct stat& info,
+                                              uid_t caller, uid_t top_owner);
+
+// kHost, with the fix, when there is none, when it cannot be read, when somebody else could change
+// it, or when what a run mounts over is not an empty directory in it; kInvalid for a name that is
+// no name.
 [[nodiscard]] Result<Image> find_image(const std::string& name,
                                        const policy::RuntimeConfig& config);
 

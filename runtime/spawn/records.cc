@@ -45,15 +45,7 @@ std::string fix_for(const std::string& path) {
 
 // SECURITY: /tmp is everybody's. The directory is opened without following a link, and must be
 // ours. `shown` is its whole path.
-Result<UniqueFd> open_own_directory(int parent, const std::string& name, const std::string& shown,
-                                    mode_t mode = 0700) {
-  if (::mkdirat(parent, name.c_str(), mode) != 0) {
-    if (errno != EEXIST) {
-      return host_lacks("mkdir", errno, shown, "make it a directory that you can write");
-    }
-  } else if (::fchmodat(parent, name.c_str(), mode, 0) != 0) {  // whatever the umask took away
-    return sys_error("chmod", shown);
-  }
+Result<UniqueFd> open_own_directory(int parent, const std::string& name, const std::string& shown) {
   auto fd = sys::open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!fd) {
     return host_lacks("open", fd.error().sys_errno, shown + " is not a directory of yours",
@@ -66,6 +58,29 @@ Result<UniqueFd> open_own_directory(int parent, const std::string& name, const s
                       fix_for(shown));
   }
   return fd;
+}
+
+Result<UniqueFd> make_own_directory(int parent, const std::string& name, const std::string& shown,
+                                    mode_t mode = 0700) {
+  if (::mkdirat(parent, name.c_str(), mode) != 0) {
+    if (errno != EEXIST) {
+      return host_lacks("mkdir", errno, shown, "make it a directory that you can write");
+    }
+  } else if (::fchmodat(parent, name.c_str(), mode, 0) != 0) {  // whatever the umask took away
+    return sys_error("chmod", shown);
+  }
+  return open_own_directory(parent, name, shown);
+}
+
+// What make_own_directory() would find. True when the directory is there: it is opened as `found`.
+Result<bool> look_at_directory(int parent, const std::string& name, const std::string& shown,
+                               UniqueFd& found) {
+  struct stat info{};
+  if (::fstatat(parent, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) {
+    return false;
+  }
+  SBX_ASSIGN(found, open_own_directory(parent, name, shown));
+  return true;
 }
 
 // Field 22 of /proc/self/stat; the name in field 2 may hold blanks, and ends at the last ')'.
@@ -131,18 +146,39 @@ Result<std::optional<IdLease>> try_lease(const RuntimeDirectory& directory, std:
 
 }  // namespace
 
+// SECURITY: with a slash at its end a path is followed whatever the flags say.
 std::string RuntimeDirectory::path_for(const std::string& configured) {
-  return configured.empty() ? default_path() : configured;
+  std::string path = configured.empty() ? default_path() : configured;
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
 }
 
 Result<RuntimeDirectory> RuntimeDirectory::open(const std::string& configured) {
   const std::string path = path_for(configured);
   // What is in it is nobody else's. The way through it to the service's socket is everybody's.
   const mode_t mode = path == kSystemPath ? 0755 : 0700;
-  SBX_ASSIGN(const UniqueFd top, open_own_directory(AT_FDCWD, path, path, mode));
-  SBX_ASSIGN(UniqueFd runs, open_own_directory(top.get(), "runs", path + "/runs"));
-  SBX_ASSIGN(UniqueFd ids, open_own_directory(top.get(), "ids", path + "/ids"));
+  SBX_ASSIGN(const UniqueFd top, make_own_directory(AT_FDCWD, path, path, mode));
+  SBX_ASSIGN(UniqueFd runs, make_own_directory(top.get(), "runs", path + "/runs"));
+  SBX_ASSIGN(UniqueFd ids, make_own_directory(top.get(), "ids", path + "/ids"));
   return RuntimeDirectory(path, std::move(runs), std::move(ids));
+}
+
+Result<void> RuntimeDirectory::check(const std::string& configured) {
+  const std::string path = path_for(configured);
+  const auto writable = [](const std::string& parent, const std::string& made) -> Result<void> {
+    if (::access(parent.c_str(), W_OK | X_OK) == 0) return {};
+    return host_lacks("access", errno, parent + ", where " + made + " would be made",
+                      "set runtime_dir in runtime.toml to a directory that you can make");
+  };
+  UniqueFd top;
+  SBX_ASSIGN(const bool is_there, look_at_directory(AT_FDCWD, path, path, top));
+  if (!is_there) return writable(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)), path);
+  for (const std::string& name : {std::string("runs"), std::string("ids")}) {
+    UniqueFd inside;
+    SBX_ASSIGN(const bool found, look_at_directory(top.get(), name, path + "/" + name, inside));
+    if (!found) SBX_TRY(writable(path, path + "/" + name));
+  }
+  return {};
 }
 
 RuntimeDirectory::RuntimeDirectory(std::string path, UniqueFd runs, UniqueFd ids)

@@ -21,10 +21,13 @@ namespace sbx::spawn {
 // the socket of the service lies in it.
 class RuntimeDirectory {
  public:
-  // `configured` or the default: /run/sbx for root, $XDG_RUNTIME_DIR/sbx, /tmp/sbx-<uid>.
+  // `configured` or the default: /run/sbx for root, $XDG_RUNTIME_DIR/sbx, /tmp/sbx-<uid>. Without
+  // slashes at its end.
   [[nodiscard]] static std::string path_for(const std::string& configured);
   // At path_for(). kHost, with the fix, when it is no directory of the caller's.
   [[nodiscard]] static Result<RuntimeDirectory> open(const std::string& configured);
+  // Whether open() would do: nothing is made, and of what is not there the place must be writable.
+  [[nodiscard]] static Result<void> check(const std::string& configured);
 
   [[nodiscard]] int runs_fd() const { return runs_.get(); }
   [[nodiscard]] int ids_fd() const { return ids_.get(); }

@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <stdexcept>
 
 #include "runtime/cli/probe_program.h"
 
@@ -26,6 +27,8 @@ void make_bare_image(const std::string& directory) {
 }  // namespace
 
 Arena::Arena() {
+  // What others could write, no image may lie in or below.
+  if (::chmod(images_.path().c_str(), 0755) != 0) throw std::runtime_error("chmod");
   make_bare_image(image_directory());
 }
 

@@ -54,7 +54,6 @@ class Arena {
 
  private:
   Arena();
-  // Others may write to images_ itself, which no image may lie in.
   [[nodiscard]] std::string image_directory() const { return images_.path() + "/images"; }
   OwnGround ground_;
   TemporaryDirectory images_;

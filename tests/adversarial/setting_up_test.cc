@@ -153,6 +153,8 @@ class EvilImage {
  public:
   explicit EvilImage(const TemporaryDirectory& directory)
       : data_(directory.path() + "/data"), rootfs_(data_ + "/sbx/images/evil/1/rootfs") {
+    // The links are to be what is refused, and not that others could write above them.
+    EXPECT_EQ(::chmod(directory.path().c_str(), 0755), 0);
     for (const char* name : {"dev", "proc", "tmp", "code", "input", "output", "work"}) {
       fs::create_directories(rootfs_ + "/" + name);
     }

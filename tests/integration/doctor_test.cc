@@ -198,6 +198,7 @@ TEST_F(DoctorTest, AnImageThatIsNotThereIsMissingAndTheHostsOwnUsrServes) {
 // Whoever can write to it decides what runs: no run, and both say what to do.
 TEST_F(DoctorTest, AnImageThatSomebodyElseCouldChangeIsRefusedUntilTheFix) {
   const TemporaryDirectory directory;
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);  // what is above the images counts too
   const std::string images = directory.path() + "/images";
   const std::string rootfs = images + "/default/1/rootfs";
   for (const char* const name : {"dev", "proc", "tmp", "code", "input", "output", "work", "usr"}) {
@@ -225,14 +226,24 @@ TEST_F(DoctorTest, AnImageThatSomebodyElseCouldChangeIsRefusedUntilTheFix) {
     }
   }
   EXPECT_EQ(run().exit_code, 127);
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0777), 0);
+  const json found = check_of(doctor({}, options), "image");
+  expect_missing(found, "chmod go-w " + directory.path());
+  EXPECT_EQ(run().exit_code, 125);
+  EXPECT_EQ(run_process({"/bin/sh", "-e", "-c", command_of(found)}).exit_code, 0);
+  EXPECT_EQ(run().exit_code, 127);
 }
 
 TEST_F(DoctorTest, AnImageThatOthersCannotReadIsMissingUntilItsModeIsMended) {
   const TemporaryDirectory directory;
-  const std::string image = directory.path() + "/images/default/current";
-  std::filesystem::create_directories(image + "/rootfs");
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
+  const std::string image = directory.path() + "/images/default/1";
+  for (const char* const name : {"dev", "proc", "tmp", "code", "input", "output", "work"}) {
+    std::filesystem::create_directories(image + "/rootfs/" + name);
+  }
+  std::filesystem::create_directory_symlink("1", directory.path() + "/images/default/current");
   std::filesystem::create_directories(directory.path() + "/config/sbx");
-  (void)directory.write("images/default/current/manifest.json", "{}");
+  (void)directory.write("images/default/1/manifest.json", "{}");
   (void)directory.write("config/sbx/runtime.toml",
                         "image_dir = \"" + directory.path() + "/images\"\n");
   ASSERT_EQ(::chmod((image + "/rootfs").c_str(), 0700), 0);

@@ -35,12 +35,9 @@ class FakeHost final : public Host {
   int filter_errno = EFAULT;
   int action_errno = 0;
   int abi = 7;
-  std::map<std::string, PathFacts> paths = {
-      {"/images", {0, true, 0755, 0}},
-      {"/images/default", {0, true, 0755, 0}},
-      {"/images/default/current", {0, true, 0755, 0}},
-      {"/images/default/current/rootfs", {0, true, 0755, 0}},
-      {"/images/default/current/manifest.json", {0, false, 0644, 0}}};
+  Result<plan::Image> image = image_in("/images/default/d1");
+  std::map<std::string, PathFacts> paths = {{"/images/default/d1/rootfs", {0, 0755}},
+                                            {"/images/default/d1/manifest.json", {0, 0644}}};
   IdRange mapped;
 
   std::string kernel_release() override { return release; }
@@ -57,9 +54,17 @@ class FakeHost final : public Host {
   }
   PathFacts path_facts(const std::string& path) override {
     const auto found = paths.find(path);
-    return found == paths.end() ? PathFacts{ENOENT, false, 0, 0} : found->second;
+    return found == paths.end() ? PathFacts{ENOENT, 0} : found->second;
   }
-  std::string link_target(const std::string&) override { return {}; }
+  static plan::Image image_in(const std::string& directory) {
+    plan::Image found;
+    found.directory = directory;
+    found.rootfs = directory + "/rootfs";
+    return found;
+  }
+  Result<plan::Image> find_image(const std::string&, const policy::RuntimeConfig&) override {
+    return image;
+  }
   bool has_program(const std::string&) override { return has_newuidmap; }
   bool has_login_name() override { return has_name; }
   Act make_namespaces() override { return namespaces; }
@@ -108,7 +113,7 @@ TEST(DoctorOnASimulatedHost, EveryCheckThatIsNotOkHasAFixOfOneLine) {
   host.directory = host_lacks("open", EACCES, "/tmp/sbx-1000", "remove it");
   host.filter_errno = EINVAL;
   host.abi = -ENOSYS;
-  host.paths.clear();
+  host.image = host_lacks("find_image", 0, "none", "build it");
   for (const Check& check : checks_of(host)) {
     EXPECT_NE(check.state, CheckState::kOk) << check.name;
     EXPECT_FALSE(check.fix.empty()) << check.name;
@@ -285,33 +290,28 @@ TEST(DoctorOnASimulatedHost, TheFirstLandlockIsTooOld) {
   EXPECT_EQ(check_of(host, "landlock").state, CheckState::kOk);
 }
 
-TEST(DoctorOnASimulatedHost, AnImageThatIsNotThereNamesTheCommand) {
+TEST(DoctorOnASimulatedHost, AnImageIsMissingForWhatARunWouldSay) {
   FakeHost host;
-  host.paths.clear();
-  EXPECT_THAT(check_of(host, "image").fix, HasSubstr("scripts/image"));
+  host.image = host_lacks("find_image", 0, "no image 'default' in /images", "scripts/image");
+  EXPECT_EQ(check_of(host, "image").state, CheckState::kMissing);
+  EXPECT_EQ(check_of(host, "image").detail, "no image 'default' in /images");
+  EXPECT_EQ(check_of(host, "image").fix, "scripts/image");
 }
 
 TEST(DoctorOnASimulatedHost, AnImageThatOthersCannotReadIsMissing) {
   FakeHost host;
-  host.paths["/images/default/current/rootfs"] = {0, true, 0700, 0};
+  host.paths["/images/default/d1/rootfs"] = {0, 0700};
   EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chmod a+rX"));
 }
 
-TEST(DoctorOnASimulatedHost, AnImageThatSomebodyElseCouldChangeIsMissing) {
+TEST(DoctorOnASimulatedHost, AnImageOfWhichAPartCannotBeLookedAtIsMissing) {
   const FakeHost good;
   for (const auto& [path, facts] : good.paths) {
-    if (!facts.directory) continue;
     FakeHost host;
-    host.paths[path].owner = host.user;
-    EXPECT_EQ(check_of(host, "image").state, CheckState::kOk) << path << " of the caller";
-    host.paths[path].owner = 1001;
-    EXPECT_EQ(check_of(host, "image").state, CheckState::kMissing) << path;
-    EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chown -R root: " + path));
-    for (const mode_t mode : {0775U, 0757U, 01777U}) {
-      host.paths[path] = {0, true, mode, 0};
-      EXPECT_EQ(check_of(host, "image").state, CheckState::kMissing) << path << " " << mode;
-      EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chmod go-w " + path));
-    }
+    host.paths[path] = {EACCES, 0};
+    EXPECT_EQ(check_of(host, "image").state, CheckState::kMissing);
+    EXPECT_EQ(check_of(host, "image").detail, path + ": Permission denied");
+    EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chmod a+rX"));
   }
 }
 

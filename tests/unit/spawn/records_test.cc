@@ -120,6 +120,42 @@ TEST_F(Directories, ThatCannotBeMadeSayWhere) {
   EXPECT_THAT(to_string(error), HasSubstr("no/such/parent: No such file or directory"));
 }
 
+// Whoever only looks makes nothing, and says what a run would.
+TEST_F(Directories, ThatAreLookedAtAreNotMade) {
+  EXPECT_TRUE(RuntimeDirectory::check(path_of("run")));
+  EXPECT_TRUE(RuntimeDirectory::check(path_of("new")));
+  EXPECT_FALSE(fs::exists(path_of("new")));
+  fs::create_directory(path_of("half"));
+  ASSERT_EQ(::chmod(path_of("half").c_str(), 0700), 0);
+  EXPECT_TRUE(RuntimeDirectory::check(path_of("half")));
+  EXPECT_TRUE(fs::is_empty(path_of("half")));
+  const auto nowhere = RuntimeDirectory::check(path_of("no/such/parent"));
+  ASSERT_FALSE(nowhere);
+  EXPECT_EQ(nowhere.error().code, ErrorCode::kHost);
+  EXPECT_THAT(nowhere.error().detail, HasSubstr("no/such/parent would be made"));
+  fs::create_directory_symlink(path_of("run"), path_of("half/runs"));
+  fs::create_directory_symlink(path_of("run"), path_of("link"));
+  fs::create_directory(path_of("open"));
+  ASSERT_EQ(::chmod(path_of("open").c_str(), 0777), 0);
+  for (const std::string& name : {std::string("half"), std::string("link"), std::string("open")}) {
+    const auto found = RuntimeDirectory::check(path_of(name));
+    ASSERT_FALSE(found) << name;
+    EXPECT_EQ(found.error().detail, refusal_of(name).detail);
+  }
+}
+
+TEST_F(Directories, AreTheSameWithASlashAtTheirEnd) {
+  EXPECT_EQ(RuntimeDirectory::path_for(path_of("run//")), path_of("run"));
+  EXPECT_EQ(RuntimeDirectory::path_for("/"), "/");
+  fs::create_directory(path_of("elsewhere"));
+  fs::create_directory_symlink(path_of("elsewhere"), path_of("link"));
+  EXPECT_EQ(refusal_of("link/").code, ErrorCode::kHost) << "not followed";
+  EXPECT_FALSE(RuntimeDirectory::check(path_of("link/")));
+  EXPECT_TRUE(fs::is_empty(path_of("elsewhere")));
+  EXPECT_TRUE(RuntimeDirectory::check(path_of("new/")));
+  EXPECT_FALSE(RuntimeDirectory::check(path_of("no/new/")));
+}
+
 TEST_F(Records, GroupsOfAnotherDirectoryAreNeverTakenForDead) {
   const std::string group = directory_->group_name("0123456789abcdef");
   EXPECT_TRUE(directory_->is_dead_group(group)) << "no such record: its owner is gone";
