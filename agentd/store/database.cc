@@ -117,9 +117,10 @@ struct Database::State {
 };
 
 sbx::Result<Database> Database::open(const DatabaseOptions& options) {
-  // SQLite gives -wal and -shm the mode of the file itself.
-  auto file = sbx::sys::open(options.path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-  if (!file) {
+  // SQLite gives -wal and -shm the mode of the file itself. Closed before SQLite opens it: to close
+  // any descriptor of a file drops all the locks that this process holds of it (POSIX), and a
+  // database that is not locked loses its log to the next reader that leaves.
+  if (auto file = sbx::sys::open(options.path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600); !file) {
     return sbx::host_lacks("open", file.error().sys_errno, options.path,
                            sbx::sys::is_full(file.error().sys_errno) ? kMakeRoom : kMakeWritable);
   }
