@@ -60,7 +60,11 @@ def number(name: str, value: Any) -> float:
     """A number that is not negative, as it was given. Raises ValueError for others, NaN too."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise wrong_type(name, "a number", value)
-    if not math.isfinite(value) or value < 0:
+    try:
+        finite = math.isfinite(value)
+    except OverflowError as error:  # an int beyond what a float holds; its digits may be endless
+        raise ValueError(f"{name} is too large a number") from error
+    if not finite or value < 0:
         raise ValueError(f"{name} is {value}: give a finite number that is not negative")
     return value
 

@@ -162,6 +162,7 @@ def run_code(code: str, language: str = "python", timeout_seconds: float = DEFAU
     never for what the code does; TypeError or ValueError, before anything is sent, for an argument
     that cannot be meant, and when timeout_seconds and limits.wall_seconds differ.
     """
+    arguments.text("code", code)  # None would stand for Client.run()'s argv
     return Client(socket).run(code, language, timeout_seconds, limits, args=args, stdin=stdin,
                               files=files, env=env, profile=profile, collect=collect)
 
@@ -172,5 +173,6 @@ def stream_code(code: str, language: str = "python", timeout_seconds: float = DE
                 env: Optional[Mapping[str, str]] = None, profile: Optional[str] = None,
                 collect: Optional[str] = None, socket: Optional[str] = None) -> RunStream:
     """The same, with events as they happen: see RunStream."""
+    arguments.text("code", code)
     return Client(socket).stream(code, language, timeout_seconds, limits, args=args, stdin=stdin,
                                  files=files, env=env, profile=profile, collect=collect)

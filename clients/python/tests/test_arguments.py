@@ -22,7 +22,8 @@ class Arguments(unittest.TestCase):
 
     def test_of_a_run_that_are_of_another_type(self):
         for name, value in (
-                ("code", b"print()"), ("code", 3), ("language", None), ("stdin", b"in"),
+                ("code", b"print()"), ("code", 3), ("code", None), ("language", None),
+                ("stdin", b"in"),
                 ("args", "one"), ("args", [1]), ("env", ["A=1"]), ("env", {"A": 1}),
                 ("files", [b""]), ("files", {"a": "text"}), ("profile", 3), ("collect", True),
                 ("limits", {"memory": 1}), ("timeout_seconds", "5"), ("timeout_seconds", True),
@@ -37,6 +38,7 @@ class Arguments(unittest.TestCase):
         for name, value in (
                 ("timeout_seconds", math.nan), ("timeout_seconds", math.inf),
                 ("timeout_seconds", -1), ("timeout_seconds", 0), ("code", "\udc80"),
+                ("timeout_seconds", 10**400), ("timeout_seconds", 10**5000),
                 ("stdin", "a\udfff"), ("args", ["\ud800"])):
             self.refused(ValueError, name, run_code,
                          **{"code": "x", "socket": NOWHERE, name: value})
@@ -58,7 +60,8 @@ class Arguments(unittest.TestCase):
                             ("cpus", "1"), ("output_kills", 1), ("network", False)):
             self.refused(TypeError, name, SandboxLimits, **{name: value})
         for name, value in (("memory", -1), ("pids", -3), ("cpus", math.nan),
-                            ("cpu_seconds", math.inf), ("wall_seconds", -0.5)):
+                            ("cpu_seconds", math.inf), ("wall_seconds", -0.5),
+                            ("cpus", 10**400), ("pids", 10**5000), ("memory", 10**400)):
             self.refused(ValueError, name, SandboxLimits, **{name: value})
         SandboxLimits(memory="64m", pids=3, cpus=1, cpu_seconds=0.5, output_kills=False, files=0)
 
