@@ -27,6 +27,9 @@ constexpr Flag kFlags[] = {{"--check-config", Verb::kCheckConfig},
 
 Result<void> set_path(Arguments& arguments, const PathOption& option, const std::string& value) {
   if (value.empty()) return invalid(std::string(option.name) + " needs a path", kSeeHelp);
+  if (!(arguments.*option.member).empty()) {
+    return invalid(std::string(option.name) + " is given twice", "give it once");
+  }
   const bool absolute = value.front() == '/' || option.member == &Arguments::config;
   if (!absolute) {
     return invalid(std::string(option.name) + " " + value + " is not an absolute path");
@@ -35,14 +38,36 @@ Result<void> set_path(Arguments& arguments, const PathOption& option, const std:
   return {};
 }
 
-// "audit verify [FILE]", the only words that are no options.
+// "audit verify [FILE]", the only words that are no options. A page of it needs no more than the
+// first.
 Result<void> take_audit(Arguments& arguments, const std::vector<std::string>& words) {
+  if (arguments.verb == Verb::kVersion) return {};
+  if (arguments.verb == Verb::kHelp && words[0] == "audit") {
+    arguments.verb = Verb::kAuditHelp;
+    return {};
+  }
   if (words.size() < 2 || words[0] != "audit" || words[1] != "verify" || words.size() > 3) {
     return invalid("unknown words: " + words[0] + (words.size() > 1 ? " " + words[1] : ""),
                    "the only verb is: sbxd audit verify [FILE]");
   }
+  if (arguments.verb != Verb::kServe) {
+    return invalid("audit verify is given with an option that does something else", kSeeHelp);
+  }
   arguments.verb = Verb::kAuditVerify;
   if (words.size() == 3) arguments.audit_file = words[2];
+  return {};
+}
+
+bool only_tells(Verb verb) {
+  return verb == Verb::kHelp || verb == Verb::kVersion;
+}
+
+Result<void> take_flag(Arguments& arguments, const Flag& flag) {
+  if (only_tells(arguments.verb)) return {};  // the first of them
+  if (arguments.verb != Verb::kServe && arguments.verb != flag.verb && !only_tells(flag.verb)) {
+    return invalid("--check-config and --print-config are two things to do", "give one of them");
+  }
+  arguments.verb = flag.verb;
   return {};
 }
 
@@ -63,7 +88,7 @@ Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
     const auto* path = std::find_if(std::begin(kPaths), std::end(kPaths),
                                     [&](const PathOption& each) { return each.name == name; });
     if (flag != std::end(kFlags)) {
-      arguments.verb = flag->verb;
+      SBX_TRY(take_flag(arguments, *flag));
     } else if (path == std::end(kPaths)) {
       return invalid("unknown option " + name, kSeeHelp);
     } else if (name.size() < word.size()) {
@@ -100,6 +125,17 @@ one cancels them at once, and waits a second for those who read their answers.
 
 Exit codes: 0 after SIGTERM; 1 the sandbox or the host failed, or the audit file is not intact;
 2 wrong use, or a mistake in a configuration file.
+)help";
+}
+
+std::string audit_help_text() {
+  return R"help(sbxd audit verify [FILE] [--state-dir DIR] [--config FILE]
+
+Checks the audit file, a chain of lines that each hold the hash of the one before, against
+itself and FILE.head, which knows the last. Says each line that was edited, removed,
+inserted or moved. Without FILE: audit/audit.jsonl of the state directory.
+
+Exit codes: 0 intact; 1 not, or it cannot be read; 2 wrong use.
 )help";
 }
 

@@ -8,7 +8,7 @@
 
 namespace sbx::daemon {
 
-enum class Verb { kServe, kCheckConfig, kPrintConfig, kAuditVerify, kHelp, kVersion };
+enum class Verb { kServe, kCheckConfig, kPrintConfig, kAuditVerify, kHelp, kAuditHelp, kVersion };
 
 struct Arguments {
   Verb verb = Verb::kServe;
@@ -18,8 +18,10 @@ struct Arguments {
   std::string audit_file;  // audit verify FILE; empty: the state directory's
 };
 
-// `words` without the program's name. kInvalid for what does not exist, with the fix.
+// `words` without the program's name. kInvalid for what does not exist, for an option that is given
+// twice and for two verbs, with the fix. Help and version go before every verb.
 [[nodiscard]] Result<Arguments> parse_arguments(const std::vector<std::string>& words);
 [[nodiscard]] std::string help_text();
+[[nodiscard]] std::string audit_help_text();
 
 }  // namespace sbx::daemon

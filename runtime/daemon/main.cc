@@ -51,6 +51,8 @@ int dispatch(const Arguments& arguments) {
   switch (arguments.verb) {
     case Verb::kHelp:
       return print(help_text());
+    case Verb::kAuditHelp:
+      return print(audit_help_text());
     case Verb::kVersion:
       return print("sbxd " SBX_VERSION "\n");
     case Verb::kPrintConfig:

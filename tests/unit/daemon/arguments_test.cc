@@ -45,11 +45,28 @@ TEST(SbxdArguments, WhatDoesNotExistIsRefusedWithWhatDoes) {
                                                 {"--socket", ""},
                                                 {"--socket", "relative"},
                                                 {"--state-dir=x"},
+                                                {"--socket", "/a", "--socket", "/b"},
+                                                {"--socket=/a", "--socket=/a"},
+                                                {"--config", "a", "--config=b"},
+                                                {"--check-config", "--print-config"},
+                                                {"--check-config", "audit", "verify"},
+                                                {"serve", "--help"},
                                                 {"-"}}) {
     const auto arguments = parse_arguments(words);
     ASSERT_FALSE(arguments) << words[0];
     EXPECT_EQ(arguments.error().code, ErrorCode::kInvalid) << words[0];
   }
+}
+
+TEST(SbxdArguments, HelpAndVersionGoBeforeWhatElseIsToBeDone) {
+  EXPECT_EQ(parse({"audit", "verify", "--help"}).verb, Verb::kAuditHelp);
+  EXPECT_EQ(parse({"audit", "--help"}).verb, Verb::kAuditHelp);
+  EXPECT_EQ(parse({"-h", "audit"}).verb, Verb::kAuditHelp);
+  EXPECT_EQ(parse({"audit", "verify", "--version"}).verb, Verb::kVersion);
+  EXPECT_EQ(parse({"--check-config", "--version"}).verb, Verb::kVersion);
+  EXPECT_EQ(parse({"--help", "--print-config"}).verb, Verb::kHelp);
+  EXPECT_EQ(parse({"--version", "--help"}).verb, Verb::kVersion) << "the first of the two";
+  EXPECT_THAT(audit_help_text(), HasSubstr("audit verify"));
 }
 
 TEST(SbxdArguments, TheHelpNamesEveryOption) {
