@@ -1,6 +1,7 @@
-"""Stands between agentd and sbxd and tells how long sbxd had each request: the rest of the time is agentd's.
+"""Stands between agentd and sbxd and tells how long sbxd, and how long it itself, had each request.
 
 A process of its own, so that it never waits for the client that measures. It passes requests on one after another.
+What it takes to be woken, and to send the answer once it has told, counts as agentd's.
 """
 
 import os
@@ -12,7 +13,7 @@ import traceback
 
 from kept import Kept, length_of
 
-SECONDS = struct.Struct("d")
+SECONDS = struct.Struct("dd")   # sbxd's, the relay's
 
 
 class Relay:
@@ -42,12 +43,12 @@ class Relay:
         os.set_blocking(self._told, False)
 
     def seconds(self):
-        """What sbxd had since the last call."""
+        """What sbxd had since the last call, and what the relay itself took."""
         try:
             data = os.read(self._told, 1 << 16)
         except BlockingIOError:
-            return 0.0
-        return sum(SECONDS.unpack_from(data, at)[0] for at in range(0, len(data), SECONDS.size))
+            return 0.0, 0.0
+        return tuple(map(sum, zip(*SECONDS.iter_unpack(data))))
 
     def close(self):
         os.close(self._stopping)
@@ -74,7 +75,9 @@ def request_from(connection):
 def serve(listening, sbxd, telling, stop):
     connections = []
     while True:
-        for ready in select.select([listening, stop, *connections], [], [])[0]:
+        readable = select.select([listening, stop, *connections], [], [])[0]
+        woken = time.monotonic()
+        for ready in readable:
             if ready == stop:
                 return
             if ready is listening:
@@ -87,5 +90,8 @@ def serve(listening, sbxd, telling, stop):
                 continue
             began = time.monotonic()
             answer = sbxd.exchange(request)
-            os.write(telling, SECONDS.pack(time.monotonic() - began))
+            had = time.monotonic() - began
+            # Before the answer, so that whoever has that finds it told.
+            os.write(telling, SECONDS.pack(had, time.monotonic() - woken - had))
             ready.sendall(answer)
+            woken = time.monotonic()

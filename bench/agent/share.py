@@ -1,8 +1,8 @@
 """agentd's own share of a request (P9): what it takes from its submission to its stored end, less what sbxd had of it.
 
-The provider is replay, so no model is waited for, and a relay before sbxd tells how long that one had the run. What is
-left is all that agentd does: taking the request, the prompt, the ledger, two HTTP calls, judging, the record on disk,
-the events. It is measured against a bare interpreter that runs between the requests.
+The provider is replay, so no model is waited for, and a relay before sbxd tells how long that one had the run, and how
+long it had it itself. What is left is all that agentd does: taking the request, the prompt, the ledger, two HTTP calls,
+judging, the record on disk, the events. It is measured against a bare interpreter that runs between the requests.
 """
 
 import json
@@ -18,6 +18,7 @@ BARE = ["/usr/bin/python3", "-I", "-S", "-c", "pass"]
 WARM_UPS = 5
 WANTED = 0.1
 BARE_ROW, WHOLE, INSIDE = "bare `python3 -I -S -c pass`", "a request to agentd", "of it in sbxd"
+BETWEEN = "of it in the relay before sbxd"
 OWN = "agentd's own share"
 
 
@@ -63,16 +64,16 @@ def measure(agentd, relay, rounds):
     """{row: milliseconds of each round}, and the CPU milliseconds of agentd for a request."""
     connection = Kept(agentd.socket)
     run = through_agentd(connection)
-    samples = {name: [] for name in (BARE_ROW, WHOLE, INSIDE, OWN)}
+    samples = {name: [] for name in (BARE_ROW, WHOLE, INSIDE, BETWEEN, OWN)}
     before = None
     for turn in range(WARM_UPS + rounds):
         if turn == WARM_UPS:
             before = cpu_seconds(agentd.pid)
         alone = timed(bare)
         whole = timed(run)
-        inside = relay.seconds() * 1000
+        inside, between = (seconds * 1000 for seconds in relay.seconds())
         if turn >= WARM_UPS:
-            for name, value in zip(samples, (alone, whole, inside, whole - inside)):
+            for name, value in zip(samples, (alone, whole, inside, between, whole - inside - between)):
                 samples[name].append(value)
     after = cpu_seconds(agentd.pid)
     connection.close()
