@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <malloc.h>
+#include <signal.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@
 #include "http/server.h"
 #include "runtime/base/log.h"
 #include "runtime/base/service.h"
+#include "runtime/base/sys.h"
 #include "runtime/daemon/admission.h"
 #include "runtime/daemon/audit_event.h"
 #include "runtime/daemon/routes.h"
@@ -255,6 +257,9 @@ int Service::run() {
   tasks_.spawn(sessions_.tend_always());
   notify_systemd("READY=1");
   loop_.run();
+  // A thread of the pool may still write into what lies in the queue of a spawner that was stopped,
+  // and is waited for before the spawner is ended.
+  (void)sys::pidfd_signal(spawner_.get(), SIGCONT);
   log::info("ended", {{"exit_code", std::int64_t{exit_code_}}});
   return exit_code_;
 }

@@ -280,6 +280,24 @@ TEST_P(DaemonLife, AStoppedSpawnerHoldsUpNoAnswerForEver) {
   EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok") << "what came before is over";
 }
 
+// Nor the end: what a session's files are written into lies in the stopped one's queue.
+TEST_P(DaemonLife, AStoppedSpawnerDoesNotHoldUpTheEnd) {
+  start();
+  const std::string session = Json::parse(ask("POST", "/v1/sessions", "{}").body)["id"];
+  const std::string more_than_a_pipe(1U << 20, 'x');
+  ASSERT_EQ(ask("PUT", "/v1/sessions/" + session + "/files/f", more_than_a_pipe).status, 201);
+  const auto children = children_of(pid());
+  ASSERT_EQ(children.size(), 1U);
+  ASSERT_EQ(::kill(children[0].second, SIGSTOP), 0);
+  RawClient client = connect();
+  ASSERT_TRUE(client.send(http_request("POST", "/v1/sessions/" + session + "/run", kSleep)));
+  ASSERT_TRUE(wait_for_metric("sbxd_running", 1));
+  signal(SIGTERM);
+  ASSERT_TRUE(wait_for_health(503)) << "the first signal was taken before the second";
+  signal(SIGTERM);
+  EXPECT_EQ(wait_for_end().exit_code, 0);
+}
+
 TEST_P(DaemonLife, AnEditOfTheAuditFileIsFound) {
   start();
   for (int i = 0; i < 3; ++i) (void)run({{"argv", {"/bin/true"}}});
