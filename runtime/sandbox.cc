@@ -112,6 +112,7 @@ Result<void> Sandbox::State::prepare(const SandboxOptions& options) {
   config = options.config;
   host = plan::read_host_facts(config, policy.allow_missing);
   if (options.handover) plan::serve_as(host, options.handover->uid, options.handover->gid, config);
+  policy::lower_to_ceilings(policy.limits, config, host.memory, host.cpus, options.asked_limits);
   SBX_TRY(policy::check_ceilings(policy.limits, config, host.memory, host.cpus));
   return choose_cgroups(options.handover.has_value());
 }

@@ -49,6 +49,9 @@ struct SandboxOptions {
   std::string rootfs = "default";  // an image's name, or "host" for the host's /usr
   bool single_run = false;         // nothing will be started after the first run: it may end sooner
   std::optional<Handover> handover;  // root only
+  // The policy's limits that the caller asked for, by name: refused above a ceiling of the config
+  // or the host. All others are lowered to it, and the outcome's limits say so.
+  std::vector<std::string> asked_limits;
 };
 
 // How one run talks to its caller. All callbacks come from the thread that steps the run.

@@ -15,6 +15,7 @@ Result<std::string> explanation(Arguments arguments) {
   SandboxOptions options;
   SBX_ASSIGN(options.config, policy::load_runtime_config());
   SBX_ASSIGN(options.policy, make_policy(arguments));
+  for (const auto& typed : arguments.limits) options.asked_limits.push_back(typed.first);
   options.rootfs = arguments.rootfs;
   SBX_ASSIGN(const plan::Request request, make_request(arguments, options.policy.limits));
   return Sandbox::explain(std::move(options), request);

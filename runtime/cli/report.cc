@@ -160,6 +160,19 @@ Lines outcome_lines(const Outcome& outcome, bool saving) {
   return lines;
 }
 
+Lines lowered_lines(const policy::Limits& wanted, const policy::Limits& applied) {
+  Lines lines;
+  for (const policy::LimitField& field : policy::limit_fields()) {
+    if (!policy::limit_is_above(wanted, applied, field.name)) continue;
+    lines.push_back(
+        fmt::format("{} was lowered from {} to {}, the ceiling of this host or of "
+                    "runtime.toml",
+                    field.name, policy::limit_text(wanted, field.name),
+                    policy::limit_text(applied, field.name)));
+  }
+  return lines;
+}
+
 Lines loosened_lines(const policy::Policy& policy) {
   const std::string loosening = policy::loosening_text(policy.seccomp);
   if (loosening.empty()) return {};

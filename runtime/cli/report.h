@@ -21,6 +21,8 @@ using Lines = std::vector<std::string>;
 [[nodiscard]] Lines outcome_lines(const collect::Outcome& outcome, bool saving);
 // What the profile opened of what ends a run otherwise; empty for a profile that did not.
 [[nodiscard]] Lines loosened_lines(const policy::Policy& policy);
+// Which of the limits that were to be were lowered to a ceiling, and to what.
+[[nodiscard]] Lines lowered_lines(const policy::Limits& wanted, const policy::Limits& applied);
 // --learn: which calls were denied.
 [[nodiscard]] Lines learn_lines(const collect::Outcome& outcome);
 // --learn: the TOML of a profile that allows them, with a comment for each that it leaves out:

@@ -36,6 +36,7 @@ Result<Prepared> prepare(const Arguments& arguments) {
   Prepared prepared;
   SBX_ASSIGN(prepared.options.config, policy::load_runtime_config());
   SBX_ASSIGN(prepared.options.policy, make_policy(arguments));
+  for (const auto& typed : arguments.limits) prepared.options.asked_limits.push_back(typed.first);
   prepared.options.rootfs = arguments.rootfs;
   prepared.options.single_run = true;
   if (arguments.output_dir) {
@@ -124,6 +125,9 @@ void print_human(const Arguments& arguments, const policy::Policy& policy, const
   finish_stream(streams.err, "stderr", outcome.stderr_bytes, outcome.stderr_dropped,
                 outcome.stderr_head, outcome.limits.stderr_bytes);
   Lines lines = loosened_lines(policy);
+  for (std::string& line : lowered_lines(policy.limits, outcome.limits)) {
+    lines.push_back(std::move(line));
+  }
   for (std::string& line : outcome_lines(outcome, arguments.output_dir.has_value())) {
     lines.push_back(std::move(line));
   }

@@ -159,7 +159,8 @@ const ConfigKey kKeys[] = {
     {"cgroup_parent", "The name of our subtree of the cgroup file system.", read_cgroup_parent,
      [](const RuntimeConfig& c) { return show_string(c.cgroup_parent); }},
     {"max_memory",
-     "Ceilings: a run that asks for more is refused. 0: only what the host has.\n"
+     "Ceilings: a run that asks for more is refused; what its profile brings is lowered.\n"
+     "0: only what the host has.\n"
      "Bytes, or a string like \"4G\".",
      read_max_memory,
      [](const RuntimeConfig& c) {
@@ -210,33 +211,37 @@ std::string user_config_path() {
   return {};
 }
 
-Error above_ceiling(std::string_view limit, const Limits& limits, const std::string& ceiling,
-                    std::string_view whose) {
-  return invalid(
-      fmt::format("{}: {} is more than {} {}", limit, limit_text(limits, limit), whose, ceiling));
-}
+// The most of one limit, and whose word that is.
+struct Bound {
+  std::string_view limit;
+  Limits most;
+  std::string whose;
+  std::string way_out;  // beside asking for less
+};
 
-Result<void> check_config(const Limits& limits, const RuntimeConfig& config) {
-  Limits most = limits;
+std::vector<Bound> bounds_of(const RuntimeConfig& config, std::uint64_t host_memory,
+                             std::uint32_t host_cpus) {
+  std::vector<Bound> bounds;
+  Limits most;
+  const auto add_configured = [&](std::string_view limit, bool there) {
+    if (!there) return;
+    bounds.push_back({limit, most, fmt::format("the ceiling max_{} in runtime.toml,", limit),
+                      fmt::format(", or have max_{} raised", limit)});
+  };
   most.memory = config.max_memory;
   most.cpus_milli = config.max_cpus_milli;
   most.pids = config.max_pids;
   most.wall_seconds = std::chrono::seconds{config.max_wall_seconds};
-  const struct {
-    std::string_view limit;
-    bool above;
-  } checks[] = {
-      {"memory", most.memory != 0 && limits.memory > most.memory},
-      {"cpus", most.cpus_milli != 0 && limits.cpus_milli > most.cpus_milli},
-      {"pids", most.pids != 0 && limits.pids > most.pids},
-      {"wall_seconds", config.max_wall_seconds != 0 && limits.wall_seconds > most.wall_seconds},
-  };
-  for (const auto& check : checks) {
-    if (!check.above) continue;
-    return above_ceiling(check.limit, limits, limit_text(most, check.limit),
-                         fmt::format("the ceiling max_{} in runtime.toml,", check.limit));
-  }
-  return {};
+  add_configured("memory", config.max_memory != 0);
+  add_configured("cpus", config.max_cpus_milli != 0);
+  add_configured("pids", config.max_pids != 0);
+  add_configured("wall_seconds", config.max_wall_seconds != 0);
+  most.memory = host_memory;
+  most.cpus_milli = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(std::uint64_t{host_cpus} * 1000, 0xffffffffU));
+  if (host_memory != 0) bounds.push_back({"memory", most, "this host's", {}});
+  if (host_cpus != 0) bounds.push_back({"cpus", most, "this host's", {}});
+  return bounds;
 }
 
 }  // namespace
@@ -275,14 +280,24 @@ std::string runtime_config_template() {
   return text;
 }
 
+void lower_to_ceilings(Limits& limits, const RuntimeConfig& config, std::uint64_t host_memory,
+                       std::uint32_t host_cpus, const std::vector<std::string>& asked) {
+  for (const Bound& bound : bounds_of(config, host_memory, host_cpus)) {
+    if (std::find(asked.begin(), asked.end(), bound.limit) != asked.end()) continue;
+    if (limit_is_above(limits, bound.most, bound.limit)) {
+      copy_limit(limits, bound.most, bound.limit);
+    }
+  }
+}
+
 Result<void> check_ceilings(const Limits& limits, const RuntimeConfig& config,
                             std::uint64_t host_memory, std::uint32_t host_cpus) {
-  SBX_TRY(check_config(limits, config));
-  if (host_memory != 0 && limits.memory > host_memory) {
-    return above_ceiling("memory", limits, size_text(host_memory), "this host's");
-  }
-  if (host_cpus != 0 && limits.cpus_milli > std::uint64_t{host_cpus} * 1000) {
-    return above_ceiling("cpus", limits, std::to_string(host_cpus), "this host's");
+  for (const Bound& bound : bounds_of(config, host_memory, host_cpus)) {
+    if (!limit_is_above(limits, bound.most, bound.limit)) continue;
+    const std::string most = limit_text(bound.most, bound.limit);
+    return invalid(fmt::format("{}: {} is more than {} {}", bound.limit,
+                               limit_text(limits, bound.limit), bound.whose, most),
+                   fmt::format("ask for at most {}{}", most, bound.way_out));
   }
   return {};
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "runtime/base/result.h"
 #include "runtime/policy/limits.h"
@@ -18,7 +19,8 @@ struct RuntimeConfig {
   std::string runtime_dir;              // empty: /run/sbx, $XDG_RUNTIME_DIR/sbx or /tmp/sbx-<uid>
   std::string image_dir;              // empty: /var/lib/sbx/images, then $XDG_DATA_HOME/sbx/images
   std::string cgroup_parent = "sbx";  // name of our subtree
-  // Ceilings: the most that any run may ask for. A request above one is refused (exit 2).
+  // Ceilings: the most that any run may ask for. A request above one is refused (exit 2), a default
+  // or a profile's limit is lowered to it.
   // 0, or no value, means the host's own bound.
   std::uint64_t max_memory = 0;
   std::uint32_t max_cpus_milli = 0;
@@ -31,8 +33,12 @@ struct RuntimeConfig {
                                                          std::string_view origin);
 // Every key with its default and comment, as a file that parses back to the defaults.
 [[nodiscard]] std::string runtime_config_template();
-// kInvalid when `limits` ask for more than the config or the host (`host_memory` bytes, `host_cpus`
-// CPUs) has, naming the limit and both figures.
+// Lowers what is above the ceilings of the config and of the host (`host_memory` bytes, `host_cpus`
+// CPUs; 0: not known), but for the limits in `asked`, by name: those are check_ceilings()'s.
+void lower_to_ceilings(Limits& limits, const RuntimeConfig& config, std::uint64_t host_memory,
+                       std::uint32_t host_cpus, const std::vector<std::string>& asked);
+// kInvalid when `limits` ask for more than these ceilings, naming the limit and both figures, with
+// the fix.
 [[nodiscard]] Result<void> check_ceilings(const Limits& limits, const RuntimeConfig& config,
                                           std::uint64_t host_memory, std::uint32_t host_cpus);
 

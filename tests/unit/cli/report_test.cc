@@ -104,6 +104,19 @@ TEST(Report, AWeakenedRequiredLayerIsAlwaysSaid) {
               ElementsAre("layer net_namespace was off: --net host", "layer cgroup was missing"));
 }
 
+TEST(Report, LimitsThatWereLoweredAreNamedWithBothFigures) {
+  policy::Limits wanted;
+  policy::Limits applied;
+  EXPECT_THAT(lowered_lines(wanted, applied), IsEmpty());
+  applied.memory = 64 * policy::kMiB;
+  applied.wall_seconds = std::chrono::seconds(5);
+  EXPECT_THAT(lowered_lines(wanted, applied),
+              ElementsAre("wall_seconds was lowered from 30 to 5, the ceiling of this host or of "
+                          "runtime.toml",
+                          "memory was lowered from 256M to 64M, the ceiling of this host or of "
+                          "runtime.toml"));
+}
+
 TEST(Report, WhatAProfileLoosenedIsAlwaysSaid) {
   policy::Policy policy;
   policy.profile = "mine";

@@ -126,6 +126,46 @@ TEST(Ceilings, TheHostsHoldWithoutAConfig) {
             "memory: 256M is more than this host's 255M");
 }
 
+TEST(Ceilings, ARefusalSaysWhatMayBeAskedFor) {
+  RuntimeConfig config;
+  config.max_memory = 128 * kMiB;
+  EXPECT_EQ(check_ceilings(Limits{}, config, 0, 0).error().fix,
+            "ask for at most 128M, or have max_memory raised");
+  EXPECT_EQ(check_ceilings(Limits{}, {}, 255 * kMiB, 2).error().fix, "ask for at most 255M");
+}
+
+TEST(Ceilings, WhatNobodyAskedForIsLowered) {
+  RuntimeConfig config;
+  config.max_memory = 64 * kMiB;
+  config.max_cpus_milli = 250;
+  config.max_pids = 10;
+  config.max_wall_seconds = 5;
+  Limits limits;
+  lower_to_ceilings(limits, config, 0, 0, {});
+  Limits expected;
+  expected.memory = 64 * kMiB;
+  expected.cpus_milli = 250;
+  expected.pids = 10;
+  expected.wall_seconds = std::chrono::seconds(5);
+  EXPECT_EQ(limits, expected);
+  EXPECT_TRUE(check_ceilings(limits, config, 0, 0));
+  limits = {};
+  lower_to_ceilings(limits, {}, 128 * kMiB, 1, {});
+  EXPECT_EQ(limits.memory, 128 * kMiB) << "the host's";
+  EXPECT_EQ(limits.cpus_milli, Limits{}.cpus_milli) << "never raised";
+}
+
+TEST(Ceilings, WhatSomebodyAskedForIsNot) {
+  RuntimeConfig config;
+  config.max_memory = 64 * kMiB;
+  config.max_pids = 10;
+  Limits limits;
+  lower_to_ceilings(limits, config, 0, 0, {"memory"});
+  EXPECT_EQ(limits.memory, Limits{}.memory);
+  EXPECT_EQ(limits.pids, 10U);
+  EXPECT_FALSE(check_ceilings(limits, config, 0, 0));
+}
+
 TEST(Ceilings, WhatIsExactlyAtACeilingPasses) {
   RuntimeConfig config;
   config.max_memory = 256 * kMiB;
