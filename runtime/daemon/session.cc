@@ -89,12 +89,12 @@ Task<OrProblem<Hold>> hold_for_run(SessionPtr session, bool wait, async::Deadlin
   const auto is_busy = [&s] { return s.running_ || s.uploads_ > 0; };
   if (s.ending_) co_return session_deleted(s.record_.id);
   if (!wait && (is_busy() || !s.waiting_.empty())) co_return session_busy(s);
-  if (s.waiting_.size() >= Session::kMaxWaiting) co_return session_busy(s);
+  if (s.waiting_.size() >= Session::kMaxWaiting) co_return session_queue_full(s);
   const Turn turn(s.waiting_, s.changed_);
   while (is_busy() || !turn.is_next()) {
     const async::Wake wake = co_await s.changed_.wait(deadline, gone);
     if (s.ending_) co_return session_deleted(s.record_.id);
-    if (wake != async::Wake::kReady) co_return session_busy(s);
+    if (wake != async::Wake::kReady) co_return session_wait_over(s);
   }
   s.running_ = true;  // from here on no files call begins
   Hold hold(session, Hold::Kind::kRun);

@@ -131,7 +131,8 @@ class Hold {
 // Each fails with `session_deleted` when the session ends, `session_busy` when it is in use.
 //
 // For a run: waits for files calls in any case, and with `wait` for runs and uploads before it, in
-// turn. `gone` ends the wait as well.
+// turn: `too_many_requests` when too many do, or the deadline comes first. `gone` ends the wait as
+// well.
 [[nodiscard]] async::Task<OrProblem<Hold>> hold_for_run(SessionPtr session, bool wait,
                                                         async::Deadline deadline,
                                                         const async::Cancellation* gone);

@@ -26,6 +26,19 @@ std::string shown(std::string_view text) {
   return rendered + (text.size() > kMaxShown ? "…" : "");
 }
 
+const char* use_of(const Session& session) {
+  return session.running() ? "a run is on" : "files are being uploaded";
+}
+
+Problem no_turn(std::string detail) {
+  return {.status = 429,
+          .code = "too_many_requests",
+          .detail = std::move(detail),
+          .fix = "ask again later, or use another session",
+          .retry_after = seconds(1),
+          .more = {{"budget", "session"}}};
+}
+
 Problem disk_full() {
   return {.status = 507,
           .code = "disk_full",
@@ -65,11 +78,22 @@ Problem session_deleted(std::string_view id) {
           .detail = fmt::format("Session {} was deleted meanwhile.", id)};
 }
 
+Problem session_queue_full(const Session& session) {
+  return no_turn(fmt::format("{} requests wait for session {}, the most there may be.",
+                             Session::kMaxWaiting, session.record().id));
+}
+
+Problem session_wait_over(const Session& session) {
+  return no_turn(
+      fmt::format("Session {} is in use ({}), and the turn of this request did not come "
+                  "within queue_seconds of sbxd's configuration.",
+                  session.record().id, use_of(session)));
+}
+
 Problem session_busy(const Session& session) {
-  const char* const with = session.running() ? "a run is on" : "files are being uploaded";
   return {.status = 409,
           .code = "session_busy",
-          .detail = fmt::format("Session {} is in use: {}.", session.record().id, with),
+          .detail = fmt::format("Session {} is in use: {}.", session.record().id, use_of(session)),
           .fix = "wait for it; a run can be queued with \"wait\": true",
           .retry_after = seconds(1)};
 }

@@ -20,6 +20,9 @@ class Session;
 // 410 `session_deleted`: while the request waited.
 [[nodiscard]] http::Problem session_deleted(std::string_view id);
 // 409 `session_busy`: with what.
+// Of a request that would wait, or has waited: `too_many_requests`, which is worth another try.
+[[nodiscard]] http::Problem session_queue_full(const Session& session);
+[[nodiscard]] http::Problem session_wait_over(const Session& session);
 [[nodiscard]] http::Problem session_busy(const Session& session);
 // 429 `too_many_uploads`.
 [[nodiscard]] http::Problem too_many_uploads(std::uint32_t most);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "http/async/task_group.h"
+#include "runtime/daemon/session_problems.h"
 #include "tests/unit/daemon/session_ground.h"
 
 namespace sbx::daemon {
@@ -108,8 +109,8 @@ TEST_F(Holds, AWaitEndsWithItsDeadlineOrItsClientAndTheNextGoesOn) {
     over.notify_all();
     co_await test::turns(t.ground_.loop);
     EXPECT_THAT(t.take_told(),
-                ElementsAre("first held", "late session_busy", "late over", "gone session_busy",
-                            "gone over", "first over", "last held"));
+                ElementsAre("first held", "late too_many_requests", "late over",
+                            "gone too_many_requests", "gone over", "first over", "last held"));
     over.notify_all();
     (void)co_await group.join(async::test::soon());
   };
@@ -127,13 +128,29 @@ TEST_F(Holds, OnlySoManyWait) {
     (void)t.take_told();
     group.spawn(t.run("one more", true, over));
     co_await test::turns(t.ground_.loop);
-    EXPECT_THAT(t.take_told(), ElementsAre("one more session_busy", "one more over"));
+    EXPECT_THAT(t.take_told(), ElementsAre("one more too_many_requests", "one more over"));
+    group.spawn(t.run("hasty", false, over));
+    co_await test::turns(t.ground_.loop);
+    EXPECT_THAT(t.take_told(), ElementsAre("hasty session_busy", "hasty over"));
     while (group.size() > 0) {
       over.notify_all();
       co_await test::turns(t.ground_.loop);
     }
   };
   ground_.run(scenario(*this));
+}
+
+// Who has asked to wait is not told to ask for it, and may try again (429).
+TEST_F(Holds, AWaitInVainIsNoRoomAndNoConflict) {
+  for (const http::Problem& problem :
+       {session_queue_full(*session_), session_wait_over(*session_)}) {
+    EXPECT_EQ(problem.status, 429);
+    EXPECT_TRUE(problem.retry_after);
+    EXPECT_THAT(problem.more,
+                ElementsAre(std::pair<std::string, std::string>("budget", "session")));
+    EXPECT_EQ(problem.fix.find("wait\": true"), std::string::npos);
+  }
+  EXPECT_EQ(session_busy(*session_).status, 409);
 }
 
 TEST_F(Holds, FilesCallsAreRefusedWhileARunIsOnAndARunWaitsForThem) {
