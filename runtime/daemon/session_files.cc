@@ -141,13 +141,20 @@ class QuotaBody final : public http::BodySource {
   std::uint64_t length_ = 0;
 };
 
-Problem no_room(const Session& session, std::uint64_t length) {
-  const SessionRecord& record = session.record();
-  const plan::WorkspaceSize size = session.size().value_or(plan::WorkspaceSize{});
-  if (size.inodes >= record.work_inodes) {
-    return quota_exceeded("work_inodes", record.work_inodes, size.inodes, 1);
+bool is_quota(const Error& error) {
+  return error.sys_errno == EDQUOT &&
+         (error.operation == workspace::kByteQuota || error.operation == workspace::kInodeQuota);
+}
+
+// Of `used`, what the upload was held against.
+Problem no_room(const SessionRecord& record, const plan::WorkspaceSize& used, const Error& error) {
+  std::uint64_t needed = 0;
+  const std::string& text = error.detail;
+  (void)std::from_chars(text.data(), text.data() + text.size(), needed);  // put_file() wrote it
+  if (error.operation == workspace::kInodeQuota) {
+    return quota_exceeded("work_inodes", record.work_inodes, used.inodes, needed);
   }
-  return quota_exceeded("work", record.work, size.bytes, cost_of(length));
+  return quota_exceeded("work", record.work, used.bytes, needed);
 }
 
 Task<void> answer(Responder& responder, OrProblem<Response> answer) {
@@ -314,9 +321,7 @@ Task<OrProblem<Response>> SessionFiles::settle(Subject subject, Begun begun, std
   };
   auto change = co_await sessions_.pool().run(finish);
   if (!change) {
-    if (change.error().sys_errno == EDQUOT && change.error().operation == "quota") {
-      co_return no_room(*session, size);
-    }
+    if (is_quota(change.error())) co_return no_room(record, used, change.error());
     co_return path_problem(change.error(), subject.path);
   }
   session->add_to_size(*change);

@@ -18,9 +18,9 @@ namespace {
 
 constexpr mode_t kDirectoryMode = 0755;
 
-Error failure(int sys_errno, const char* operation) {
+Error failure(int sys_errno, const char* operation, std::string detail = {}) {
   errno = sys_errno;
-  return sys_error(operation);
+  return sys_error(operation, std::move(detail));
 }
 
 // What stands at a name; no entry: nlink 0.
@@ -166,9 +166,11 @@ Result<SizeChange> put_file(int tree, const std::string& path, int staging,
     change.exact = freed.exact;
     change.replaced = true;
   }
-  if (change.bytes > static_cast<std::int64_t>(room_bytes) ||
-      change.inodes > static_cast<std::int64_t>(room_inodes)) {
-    return failure(EDQUOT, "quota");
+  if (change.bytes > static_cast<std::int64_t>(room_bytes)) {
+    return failure(EDQUOT, kByteQuota, std::to_string(change.bytes));
+  }
+  if (change.inodes > static_cast<std::int64_t>(room_inodes)) {
+    return failure(EDQUOT, kInodeQuota, std::to_string(change.inodes));
   }
   if (auto moved = move_in(way, staging, staged); !moved) {
     const Error error = moved.error();

@@ -3,7 +3,7 @@
 // What clients of a session do to its files while no run is on. Paths are theirs: judged by
 // is_valid_path() first, resolved as tree.h says. Failures that are the caller's to name carry
 // their errno: ENOENT, ENOTDIR and ELOOP (something on the way is a file or a link), EISDIR,
-// ENAMETOOLONG, and EDQUOT of the operation "quota"; ENOSPC, EIO and others are the disk's. Blocks
+// ENAMETOOLONG, and EDQUOT of the operations below; ENOSPC, EIO and others are the disk's. Blocks
 // on disk. One tree is changed by one thread at a time.
 #pragma once
 
@@ -45,8 +45,11 @@ struct SizeChange {
 
 // Moves the durable file `staged` of the directory `staging` (same file system) to `path`, making
 // directories on the way, and makes that durable. A file or link of that name is replaced, at once
-// and whole. EDQUOT, operation "quota", when it needs more than `room_bytes`, `room_inodes` beyond
-// what it frees; then, as after any failure, the tree is as it was.
+// and whole. EDQUOT, operation kByteQuota or kInodeQuota, when it needs more than `room_bytes`,
+// `room_inodes` beyond what it frees (`detail` is how many); then, as after any failure, the tree
+// is as it was.
+inline constexpr const char* kByteQuota = "quota of bytes";
+inline constexpr const char* kInodeQuota = "quota of inodes";
 [[nodiscard]] Result<SizeChange> put_file(int tree, const std::string& path, int staging,
                                           const std::string& staged, std::uint64_t room_bytes,
                                           std::uint64_t room_inodes);

@@ -250,6 +250,8 @@ TEST_F(Files, AreBoundToTheInodesWithTheDirectoriesOnTheWay) {
   // 47 with the top: three are left.
   const Answer past = put("/a/b/c/d", "x");
   EXPECT_EQ(past.code(), "quota_exceeded");
+  EXPECT_EQ(past.json().at("field"), "work_inodes");
+  EXPECT_THAT(past.json().at("detail"), HasSubstr("47 are used, and this needs 4 more"));
   EXPECT_FALSE(std::filesystem::exists(at("a")));
   EXPECT_EQ(put("/a/b/c", "x").status, 201);
   const Answer full = put("/g", "");

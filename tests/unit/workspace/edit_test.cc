@@ -138,7 +138,12 @@ TEST_F(Edit, IsRefusedPastTheRoomAndChangesNothing) {
   EXPECT_EQ(size().inodes, 1U) << "no directory was made";
   EXPECT_TRUE(put("a/f", std::string(4096, 'x'), 4096, 2));
   EXPECT_TRUE(put("a/f", std::string(4096, 'y'), 0, 0)) << "what it replaces is room";
-  EXPECT_EQ(put("a/f", std::string(4097, 'y'), 0, 0).error().operation, "quota");
+  const Error bytes = put("a/f", std::string(4097, 'y'), 0, 0).error();
+  EXPECT_EQ(bytes.operation, kByteQuota);
+  EXPECT_EQ(bytes.detail, "4096") << "beyond what it replaces";
+  const Error inodes = put("b/c/f", "x", kMuch, 2).error();
+  EXPECT_EQ(inodes.operation, kInodeQuota);
+  EXPECT_EQ(inodes.detail, "3");
   EXPECT_EQ(read("a/f"), std::string(4096, 'y'));
 }
 
