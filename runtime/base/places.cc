@@ -1,6 +1,7 @@
 #include "runtime/base/places.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
@@ -17,11 +18,18 @@ std::string path_from_environment(const char* name) {
   return std::string(all.substr(0, all.find(':')));
 }
 
-Result<void> make_with_parents(const std::string& path, mode_t mode) {
+FreshDirectories::~FreshDirectories() {
+  // One that is in use by now, or out of reach, stays.
+  for (auto path = paths_.rbegin(); path != paths_.rend(); ++path) (void)::rmdir(path->c_str());
+}
+
+Result<void> make_with_parents(const std::string& path, mode_t mode, FreshDirectories* fresh) {
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const bool last = slash == std::string::npos;
     const std::string part = path.substr(0, slash);
-    if (::mkdir(part.c_str(), last ? mode : 0755) != 0 && errno != EEXIST) {
+    if (::mkdir(part.c_str(), last ? mode : 0755) == 0) {
+      if (fresh != nullptr) fresh->add(part);
+    } else if (errno != EEXIST) {
       const int failure = errno;
       return host_lacks("mkdir", failure, part,
                         sys::is_full(failure) ? kMakeRoom : "make it, or name another place");

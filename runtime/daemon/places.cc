@@ -1,12 +1,17 @@
 #include "runtime/daemon/places.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
+#include <grp.h>
+#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <vector>
 
-#include "runtime/base/places.h"
+#include "runtime/base/scope_exit.h"
 #include "runtime/base/sys.h"
 
 namespace sbx::daemon {
@@ -27,10 +32,19 @@ std::string user_socket() {
   return runtime.empty() ? runtime : runtime + "/sbx/sbxd.sock";
 }
 
+// One for each user that root's starts become: what is in it is his alone.
+std::string records_of(const std::string& user) {
+  const std::string usual = std::string(kRunDirectory) + "/sbxd";
+  return user == DaemonConfig{}.user ? usual : usual + "-" + user;
+}
+
 std::string parent_of(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   return slash == 0 ? "/" : path.substr(0, slash);
 }
+
+constexpr const char* kOtherState = "name another with --state-dir";
+constexpr const char* kOtherRecords = "name another as runtime_dir in runtime.toml";
 
 // SECURITY: who may rename what is in it decides what the daemon finds there.
 Result<void> check_top(const std::string& path, const std::optional<ServiceUser>& user) {
@@ -39,25 +53,64 @@ Result<void> check_top(const std::string& path, const std::optional<ServiceUser>
   const bool trusted =
       info.st_uid == 0 || info.st_uid == ::geteuid() || (user && info.st_uid == user->uid);
   const bool shared = (info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0;
-  if (trusted && !shared) return {};
-  return host_lacks("open", 0,
-                    path + (trusted ? " may be changed by everybody" : " belongs to somebody else"),
-                    "chown it to root and chmod o-w, or name another place");
+  if (!trusted) {
+    const std::string chown = user ? fmt::format("chown root {}, or ", path) : std::string();
+    return host_lacks("open", 0, path + " belongs to somebody else", chown + kOtherState);
+  }
+  if (!shared) return {};
+  return host_lacks("open", 0, path + " may be changed by everybody",
+                    fmt::format("chmod o-w {}, or {}", path, kOtherState));
+}
+
+// The first directory on the way to `path`, itself included, that `user` may not pass; empty: none.
+// Asked of the kernel as him, since modes do not tell all (ACLs). One thread.
+Result<std::string> first_shut(const std::string& path, const ServiceUser& user) {
+  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(::getgroups(0, nullptr), 0)));
+  if (::getgroups(static_cast<int>(groups.size()), groups.data()) < 0) {
+    return sys_error("getgroups");
+  }
+  if (::setgroups(0, nullptr) != 0) return sys_error("setgroups");
+  (void)::setfsgid(user.gid);  // neither tells; a failure shuts nothing, and the start ends later
+  (void)::setfsuid(user.uid);
+  const ScopeExit back([&] {
+    (void)::setfsuid(::geteuid());
+    (void)::setfsgid(::getegid());
+    (void)::setgroups(groups.size(), groups.data());  // become() empties them anyhow
+  });
+  for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
+    const std::string part = path.substr(0, slash);
+    // "." needs the right to pass the directory itself.
+    const auto passed = sys::open(part + "/.", O_PATH | O_DIRECTORY);
+    if (!passed && passed.error().sys_errno == EACCES) return part;
+    if (slash == std::string::npos) return std::string();
+  }
+}
+
+Result<void> check_way(const std::string& path, const std::optional<ServiceUser>& user,
+                       const char* way_out) {
+  if (!user) return {};
+  SBX_ASSIGN(const std::string shut, first_shut(path, *user));
+  if (shut.empty()) return {};
+  return host_lacks("open", EACCES,
+                    fmt::format("{}: the user '{}' cannot pass {}", path, user->name, shut),
+                    fmt::format("chmod o+x {}, or {}", shut, way_out));
 }
 
 // SECURITY: opened without following a link, so that what is given away is what was looked at.
-Result<void> make_own(const std::string& path, const std::optional<ServiceUser>& user) {
-  SBX_TRY(make_with_parents(path, 0700));
+Result<void> make_own(const std::string& path, const std::optional<ServiceUser>& user,
+                      const char* way_out, FreshDirectories& fresh) {
+  SBX_TRY(make_with_parents(path, 0700, &fresh));
   SBX_ASSIGN(const UniqueFd fd, sys::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
   struct stat info{};
   if (::fstat(fd.get(), &info) != 0) return sys_error("fstat", path);
   const uid_t owner = user ? user->uid : ::geteuid();
-  const bool fresh = user && info.st_uid == 0;
-  if (!fresh && info.st_uid != owner) {
-    return host_lacks("open", 0, path + " belongs to somebody else",
-                      fmt::format("chown -R {} {}, or name another place", owner, path));
+  const bool roots = user && info.st_uid == 0;
+  if (!roots && info.st_uid != owner) {
+    return host_lacks(
+        "open", 0, fmt::format("{} belongs to somebody else (uid {})", path, info.st_uid),
+        fmt::format("{}; or, where no other sbxd uses it, chown -R {} {}", way_out, owner, path));
   }
-  if (fresh && ::fchown(fd.get(), user->uid, user->gid) != 0) return sys_error("fchown", path);
+  if (roots && ::fchown(fd.get(), user->uid, user->gid) != 0) return sys_error("fchown", path);
   if (::fchmod(fd.get(), 0700) != 0) return sys_error("fchmod", path);
   return {};
 }
@@ -79,24 +132,27 @@ Result<Places> choose_places(const DaemonConfig& config, const policy::RuntimeCo
   }
   if (places.runtime_dir.empty()) {
     places.runtime_dir =
-        root ? std::string(kRunDirectory) + "/sbxd" : path_from_environment("RUNTIME_DIRECTORY");
+        root ? records_of(config.user) : path_from_environment("RUNTIME_DIRECTORY");
   }
   return places;
 }
 
-Result<void> make_places(const Places& places, const std::optional<ServiceUser>& user) {
+Result<void> make_places(const Places& places, const std::optional<ServiceUser>& user,
+                         FreshDirectories& fresh) {
   // Ours and root's sbx-run's: the service's user and its clients must get through, also where an
   // administrator's umask or an earlier version shut it.
   if (user && (::mkdir(kRunDirectory, 0755) == 0 || errno == EEXIST)) {
     if (::chmod(kRunDirectory, 0755) != 0) return sys_error("chmod", kRunDirectory);
   }
-  if (!places.socket.empty()) SBX_TRY(make_with_parents(parent_of(places.socket), 0755));
-  SBX_TRY(make_with_parents(places.state_dir, user ? 0755 : 0700));
+  if (!places.socket.empty()) SBX_TRY(make_with_parents(parent_of(places.socket), 0755, &fresh));
+  SBX_TRY(make_with_parents(places.state_dir, user ? 0755 : 0700, &fresh));
   SBX_TRY(check_top(places.state_dir, user));
-  SBX_TRY(make_own(places.audit_dir(), user));
-  SBX_TRY(make_own(places.sessions_dir(), user));
-  if (!places.runtime_dir.empty()) SBX_TRY(make_own(places.runtime_dir, user));
-  return {};
+  SBX_TRY(check_way(places.state_dir, user, kOtherState));
+  SBX_TRY(make_own(places.audit_dir(), user, kOtherState, fresh));
+  SBX_TRY(make_own(places.sessions_dir(), user, kOtherState, fresh));
+  if (places.runtime_dir.empty()) return {};
+  SBX_TRY(make_own(places.runtime_dir, user, kOtherRecords, fresh));
+  return check_way(places.runtime_dir, user, kOtherRecords);
 }
 
 }  // namespace sbx::daemon

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 
+#include "runtime/base/places.h"
 #include "runtime/base/result.h"
 #include "runtime/daemon/config.h"
 #include "runtime/daemon/identity.h"
@@ -26,9 +27,9 @@ struct Places {
 [[nodiscard]] Result<Places> choose_places(const DaemonConfig& config,
                                            const policy::RuntimeConfig& runtime, bool root);
 
-// Makes the directories, those above them included, and gives `user` what is his. kHost when one is
-// there and somebody else's.
-[[nodiscard]] Result<void> make_places(const Places& places,
-                                       const std::optional<ServiceUser>& user);
+// Makes the directories, those above them included, and gives `user` what is his; what was made is
+// added to `fresh`. kHost when one is there and somebody else's, or where `user` cannot get to it.
+[[nodiscard]] Result<void> make_places(const Places& places, const std::optional<ServiceUser>& user,
+                                       FreshDirectories& fresh);
 
 }  // namespace sbx::daemon

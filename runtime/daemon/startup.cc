@@ -162,7 +162,8 @@ Result<Started> start_up(const Arguments& arguments) {
     SBX_ASSIGN(user, find_service_user(config.user));
   }
   SBX_ASSIGN(const Places places, choose_places(config, configuration.runtime, root));
-  SBX_TRY(make_places(places, user));
+  FreshDirectories fresh;  // outlives what is in them: a start that fails leaves nothing new
+  SBX_TRY(make_places(places, user, fresh));
   // Before there is a socket, which root's directory would keep.
   SBX_TRY(SessionStore::refuse_in_use(places.sessions_dir()));
   SBX_ASSIGN(std::vector<http::Listener> listeners, open_listeners(places, user));
@@ -182,6 +183,7 @@ Result<Started> start_up(const Arguments& arguments) {
                      effective_ceilings(config.ceilings, configuration.runtime,
                                         whole(std::min(budget, host.memory)), host.cpus)};
   SBX_TRY(prove(sandbox, rules));
+  fresh.keep();
   return Started{std::move(configuration), places,           std::move(listeners),
                  std::move(sandbox),       std::move(audit), std::move(sessions),
                  std::move(rules),         budget,           std::move(swept)};

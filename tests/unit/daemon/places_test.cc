@@ -22,6 +22,17 @@ class PlacesTest : public ::testing::Test {
   void TearDown() override { SetUp(); }
   static constexpr const char* kNames[] = {"XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME",
                                            "STATE_DIRECTORY", "RUNTIME_DIRECTORY"};
+  // As a start that succeeds.
+  static Result<void> make(const Places& places, const std::optional<ServiceUser>& user) {
+    FreshDirectories fresh;
+    auto made = make_places(places, user, fresh);
+    if (made) fresh.keep();
+    return made;
+  }
+  static std::string fix_of(const Places& places, const std::optional<ServiceUser>& user) {
+    const auto made = make(places, user);
+    return made ? std::string() : made.error().fix;
+  }
   test::TemporaryDirectory directory_;
 };
 
@@ -31,6 +42,14 @@ TEST_F(PlacesTest, OfRootAreTheSystems) {
   EXPECT_EQ(places->socket, "/run/sbx/sbxd.sock");
   EXPECT_EQ(places->state_dir, "/var/lib/sbx");
   EXPECT_EQ(places->runtime_dir, "/run/sbx/sbxd");
+}
+
+TEST_F(PlacesTest, OfRootHaveRecordsForEachUserThatItBecomes) {
+  DaemonConfig config;
+  config.user = "other";
+  const auto places = choose_places(config, {}, true);
+  ASSERT_TRUE(places);
+  EXPECT_EQ(places->runtime_dir, "/run/sbx/sbxd-other");
 }
 
 TEST_F(PlacesTest, OfAUserAreHisOwn) {
@@ -81,8 +100,8 @@ TEST_F(PlacesTest, AreMadeForTheOneWhoWillUseThem) {
   const Places places{top + "/run/deep/s", top + "/lib/state", top + "/run/records"};
   std::optional<ServiceUser> user;
   if (::geteuid() == 0) user = ServiceUser{"nobody", 65534, 65534};
-  ASSERT_TRUE(make_places(places, user));
-  ASSERT_TRUE(make_places(places, user)) << "again, over what is there";
+  ASSERT_TRUE(make(places, user));
+  ASSERT_TRUE(make(places, user)) << "again, over what is there";
   const uid_t owner = user ? user->uid : ::geteuid();
   for (const std::string& path : {places.audit_dir(), places.sessions_dir(), places.runtime_dir}) {
     struct stat info{};
@@ -101,22 +120,71 @@ TEST_F(PlacesTest, ThatBelongToSomebodyElseAreRefused) {
   const Places places{directory_.path() + "/s", directory_.path() + "/state", {}};
   std::filesystem::create_directories(places.audit_dir());
   ASSERT_EQ(::chown(places.audit_dir().c_str(), 12345, 12345), 0);
-  EXPECT_FALSE(make_places(places, ServiceUser{"nobody", 65534, 65534}));
+  const ServiceUser nobody{"nobody", 65534, 65534};
+  const auto made = make(places, nobody);
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().detail, ::testing::HasSubstr("(uid 12345)"));
+  // What another sbxd may be using is not to be taken from it lightly.
+  EXPECT_THAT(made.error().fix, ::testing::StartsWith("name another with --state-dir"));
+  const Places records{directory_.path() + "/s", directory_.path() + "/state2", places.audit_dir()};
+  EXPECT_THAT(fix_of(records, nobody), ::testing::StartsWith("name another as runtime_dir"));
+}
+
+TEST_F(PlacesTest, ThatTheUserCannotGetToAreRefusedWithWhatIsShut) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root can shut out another";
+  const std::string shut = directory_.path() + "/shut";
+  const Places places{directory_.path() + "/s", shut + "/below/state", {}};
+  std::filesystem::create_directories(shut);
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
+  ASSERT_EQ(::chmod(shut.c_str(), 0700), 0);
+  const ServiceUser nobody{"nobody", 65534, 65534};
+  const auto made = make(places, nobody);
+  ASSERT_FALSE(made);
+  EXPECT_THAT(made.error().detail, ::testing::HasSubstr("'nobody' cannot pass " + shut));
+  EXPECT_THAT(made.error().fix, ::testing::StartsWith("chmod o+x " + shut));
+  EXPECT_FALSE(std::filesystem::exists(shut + "/below")) << "what was made is taken back";
+  ASSERT_EQ(::chmod(shut.c_str(), 0711), 0);
+  EXPECT_TRUE(make(places, nobody));
+  EXPECT_EQ(::access("/root", W_OK), 0) << "root again";
+}
+
+TEST_F(PlacesTest, OfAStartThatFailsAreTakenBackUnlessSomethingIsInThem) {
+  const std::string top = directory_.path();
+  const Places places{top + "/run/s", top + "/lib/state", top + "/records"};
+  std::optional<ServiceUser> user;
+  if (::geteuid() == 0) user = ServiceUser{"nobody", 65534, 65534};
+  ASSERT_EQ(::chmod(top.c_str(), 0755), 0);
+  {
+    FreshDirectories fresh;
+    ASSERT_TRUE(make_places(places, user, fresh));
+    EXPECT_TRUE(std::filesystem::exists(places.audit_dir()));
+  }
+  EXPECT_TRUE(std::filesystem::is_empty(top));
+  {
+    FreshDirectories fresh;
+    ASSERT_TRUE(make_places(places, user, fresh));
+    (void)directory_.write("lib/state/audit/audit.jsonl", "x");
+  }
+  EXPECT_TRUE(std::filesystem::exists(places.audit_dir() + "/audit.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(places.sessions_dir()));
+  EXPECT_FALSE(std::filesystem::exists(top + "/run"));
 }
 
 TEST_F(PlacesTest, AStateDirectoryThatOthersMayChangeIsRefused) {
   const Places places{directory_.path() + "/s", directory_.path() + "/state", {}};
   std::filesystem::create_directories(places.state_dir);
   ASSERT_EQ(::chmod(places.state_dir.c_str(), 0777), 0);
-  const auto shared = make_places(places, std::nullopt);
+  const auto shared = make(places, std::nullopt);
   ASSERT_FALSE(shared);
   EXPECT_THAT(shared.error().detail, ::testing::HasSubstr("by everybody"));
+  EXPECT_EQ(shared.error().fix,
+            "chmod o-w " + places.state_dir + ", or name another with --state-dir");
   ASSERT_EQ(::chmod(places.state_dir.c_str(), 01777), 0);
-  EXPECT_TRUE(make_places(places, std::nullopt)) << "as /tmp is";
+  EXPECT_TRUE(make(places, std::nullopt)) << "as /tmp is";
   if (::geteuid() != 0) return;
   ASSERT_EQ(::chmod(places.state_dir.c_str(), 0755), 0);
   ASSERT_EQ(::chown(places.state_dir.c_str(), 12345, 12345), 0);
-  EXPECT_FALSE(make_places(places, std::nullopt));
+  EXPECT_FALSE(make(places, std::nullopt));
 }
 
 TEST_F(PlacesTest, ThatAreLinksAreNotFollowed) {
@@ -124,7 +192,7 @@ TEST_F(PlacesTest, ThatAreLinksAreNotFollowed) {
   std::filesystem::create_directories(places.state_dir);
   std::filesystem::create_directory(directory_.path() + "/elsewhere");
   std::filesystem::create_symlink(directory_.path() + "/elsewhere", places.audit_dir());
-  EXPECT_FALSE(make_places(places, std::nullopt));
+  EXPECT_FALSE(make(places, std::nullopt));
 }
 
 }  // namespace
