@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <variant>
 
 namespace sbx::policy {
@@ -257,6 +258,24 @@ std::string_view expectation(const Row& row) {
   return {};
 }
 
+// A number that no limit of the row's kind can hold: negative, or too small or large to be written
+// without an exponent.
+bool is_beyond(const Row& row, std::string_view text) {
+  const bool decimal = row.field.kind == LimitKind::kSeconds || row.field.kind == LimitKind::kCpus;
+  if (!decimal && row.field.kind != LimitKind::kBytes && row.field.kind != LimitKind::kCount) {
+    return false;
+  }
+  const std::string_view digits = text.substr(text.starts_with('-') ? 1 : 0);
+  if (digits.empty() || !is_digit(digits.front())) return false;
+  if (!decimal) return std::all_of(digits.begin(), digits.end(), is_digit);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (end != text.data() + text.size()) return false;
+  const double thousandths = value * 1000;
+  return error == std::errc::result_out_of_range || thousandths < static_cast<double>(row.min) ||
+         thousandths > static_cast<double>(row.max);
+}
+
 std::optional<std::uint64_t> parse_value(LimitKind kind, std::string_view text) {
   switch (kind) {
     case LimitKind::kSeconds:
@@ -300,10 +319,10 @@ Result<void> set_limit(Limits& limits, std::string_view name, std::string_view v
     return {};
   }
   const auto number = parse_value(row->field.kind, value);
-  if (!number) {
+  if (!number && !is_beyond(*row, value)) {
     return invalid(fmt::format("{}: '{}' is not {}", name, value, expectation(*row)));
   }
-  if (*number < row->min || *number > row->max) {
+  if (!number || *number < row->min || *number > row->max) {
     return invalid(fmt::format("{}: {} is out of range: {} to {}", name, value,
                                value_text(row->field.kind, row->min),
                                value_text(row->field.kind, row->max)));

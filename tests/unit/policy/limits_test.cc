@@ -104,7 +104,20 @@ TEST(Limits, AnErrorNamesTheLimitTheValueAndWhatIsAllowed) {
   EXPECT_EQ(error_of(set_limit(limits, "memory", "12X")),
             "memory: '12X' is not a size: bytes, or a number with K, M or G");
   EXPECT_EQ(error_of(set_limit(limits, "memory", "0")), "memory: 0 is out of range: 1M to 16384G");
-  EXPECT_EQ(error_of(set_limit(limits, "cpus", "-1")), "cpus: '-1' is not a number of CPUs");
+  EXPECT_EQ(error_of(set_limit(limits, "cpus", "-1")), "cpus: -1 is out of range: 0.01 to 1024");
+  for (const char* text : {"1e-5", "1e-05", "1e300", "1e+300", "1e999", "-1", "-0.0", "-1.5"}) {
+    EXPECT_EQ(error_of(set_limit(limits, "wall_seconds", text)),
+              std::string("wall_seconds: ") + text + " is out of range: 0.01 to 604800");
+  }
+  EXPECT_EQ(error_of(set_limit(limits, "pids", "-1")), "pids: -1 is out of range: 1 to 4194304");
+  EXPECT_EQ(error_of(set_limit(limits, "pids", "99999999999999999999999")),
+            "pids: 99999999999999999999999 is out of range: 1 to 4194304");
+  EXPECT_EQ(error_of(set_limit(limits, "memory", "-1")),
+            "memory: -1 is out of range: 1M to 16384G");
+  EXPECT_EQ(error_of(set_limit(limits, "wall_seconds", "1e1")),
+            "wall_seconds: '1e1' is not a number of seconds")
+      << "it would be in range";
+  EXPECT_EQ(error_of(set_limit(limits, "pids", "1e9")), "pids: '1e9' is not a whole number");
   EXPECT_EQ(error_of(set_limit(limits, "cpus", "0.001")),
             "cpus: 0.001 is out of range: 0.01 to 1024");
   EXPECT_EQ(error_of(set_limit(limits, "wall_seconds", "none")),

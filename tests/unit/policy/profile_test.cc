@@ -80,7 +80,7 @@ TEST(Profile, ValuesOutOfRangeAreErrorsWithTheKey) {
   EXPECT_EQ(parse_error("[limits]\npids = 0\n"),
             "p.toml:4: key 'limits.pids': pids: 0 is out of range: 1 to 4194304");
   EXPECT_EQ(parse_error("[limits]\npids = -1\n"),
-            "p.toml:4: key 'limits.pids': pids: '-1' is not a whole number");
+            "p.toml:4: key 'limits.pids': pids: -1 is out of range: 1 to 4194304");
   EXPECT_EQ(parse_error("[limits]\ncpus = nan\n"),
             "p.toml:4: key 'limits.cpus': cpus: 'nan' is not a number of CPUs");
   EXPECT_EQ(parse_error("[limits]\nwall_seconds = inf\n"),
