@@ -23,6 +23,14 @@ constexpr std::size_t kMaxFileName = 255;  // NAME_MAX
 
 using Names = std::vector<std::string>;
 
+// What the plan refuses too, where it could not say of which of them.
+bool has_control_character(std::string_view name) {
+  return std::any_of(name.begin(), name.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7f;
+  });
+}
+
 // Reads the members of one document into a RunRequest. Each reader returns false with problem()
 // set; the first problem ends the reading.
 class Reader {
@@ -231,6 +239,9 @@ bool Reader::check_file_name(const std::string& name, const std::string& field) 
         field, fmt::format("A name is 1 to {} bytes, without '/' and NUL, and not '.' or '..'.",
                            kMaxFileName)));
   }
+  if (has_control_character(name)) {
+    return fail(invalid_value(field, "A name has no control characters."));
+  }
   if (file_names_.insert(name).second) return true;
   return fail(invalid_value(field, "Two files have this name."));
 }
@@ -243,7 +254,10 @@ bool Reader::read_env(JsonValue& value) {
     }
     const bool is_name = !item.key.empty() && item.key.find('=') == std::string::npos &&
                          item.key.find('\0') == std::string::npos;
-    if (!is_name) return fail(invalid_value(field, "A variable's name has no '=' and no NUL."));
+    if (!is_name || has_control_character(item.key)) {
+      return fail(
+          invalid_value(field, "A variable's name has no '=', no NUL and no control character."));
+    }
     if (item.text.find('\0') != std::string::npos) {
       return fail(invalid_value(field, "A variable's value has no NUL."));
     }
