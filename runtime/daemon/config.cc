@@ -185,6 +185,11 @@ struct Reader {
     }
     const auto bytes = policy::parse_size(value.text);
     if (!bytes) return toml_error(origin, value, bytes.error().detail);
+    if (*bytes < key.min && max == UINT64_MAX) {
+      return toml_error(
+          origin, value,
+          fmt::format("{} is out of range: at least {}", value.text, policy::size_text(key.min)));
+    }
     if (*bytes < key.min || *bytes > max) {
       return out_of_range(value, origin, value.text, policy::size_text(key.min),
                           policy::size_text(max));

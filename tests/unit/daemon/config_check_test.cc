@@ -65,7 +65,7 @@ TEST(DaemonConfigWhole, WhatLeavesNothingToUseIsOutOfRange) {
   EXPECT_EQ(mistake("[sessions]\nmax = 0"),
             "f:2: key 'sessions.max': 0 is out of range: 1 to 30000");
   EXPECT_THAT(mistake("[sessions]\nmax_per_peer = 0"), HasSubstr("0 is out of range"));
-  EXPECT_THAT(mistake("memory_budget = \"1M\""), HasSubstr("1M is out of range: 16M to"));
+  EXPECT_THAT(mistake("memory_budget = \"1M\""), HasSubstr("1M is out of range: at least 16M"));
 }
 
 TEST(DaemonConfigWhole, ASocketsPathIsOneThatCanBeBound) {
