@@ -65,6 +65,7 @@ def main():
     daemon = "".join(path.read_text() for path in sorted((root / "runtime/daemon").glob("*.cc")))
     budgets = all_of(r'return "([a-z_]+)";', body_of(text("runtime/daemon/admission.cc"), "budget_name("))
     budgets |= all_of(r'"(sessions\.max\w*)"', text("runtime/daemon/sessions.cc"))
+    budgets |= all_of(r'\{"budget",\s*"([a-z_.]+)"\}', daemon)
     names = {
         "notes' codes": (note_codes(text("runtime/collect/notes.cc")),
                          result["notes"]["items"]["properties"]["code"]["enum"]),
