@@ -91,8 +91,8 @@ class Session:
             wait: bool = False, **options: Any) -> ExecutionResult:
         """A run whose /work is the workspace; `options` as run_code's.
 
-        One at a time: while another is on, waits for it (`wait`), or raises Refused with code
-        "session_busy".
+        One at a time: while another is on, waits for it (`wait`; Unavailable when its turn does not
+        come in time), or raises Refused with code "session_busy".
         """
         body = run_body(code, language, timeout_seconds, limits, wait=wait, **options)
         return result_or_raise(self._client.transport.json("POST", self._target("/run"), body))
