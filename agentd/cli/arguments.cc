@@ -53,6 +53,17 @@ void add_verbs(CLI::App& app, Arguments& out) {
   verb("doctor", Verb::kDoctor);
 }
 
+// An option of one value that was given more often: which of them was meant, nobody knows.
+sbx::Result<void> refuse_twice(const CLI::App& app) {
+  for (const CLI::Option* const option : app.get_options()) {
+    const bool one = option->get_multi_option_policy() == CLI::MultiOptionPolicy::TakeLast &&
+                     option->get_items_expected_max() == 1;
+    if (!one || option->count() < 2) continue;
+    return sbx::invalid(option->get_name() + " is given twice", "give it once");
+  }
+  return {};
+}
+
 // That of the page which is asked for.
 Verb first_verb(const std::vector<std::string>& words) {
   constexpr std::array<std::pair<std::string_view, Verb>, 5> kVerbs = {{
@@ -102,6 +113,8 @@ sbx::Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
   } catch (const CLI::ParseError& error) {
     return sbx::invalid(error.what(), kSeeHelp);
   }
+  SBX_TRY(refuse_twice(app));
+  for (const CLI::App* const verb : app.get_subcommands()) SBX_TRY(refuse_twice(*verb));
   if (version) {
     out.verb = Verb::kVersion;
   } else if (app.get_subcommands().empty()) {

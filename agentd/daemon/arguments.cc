@@ -32,6 +32,9 @@ constexpr std::array kFlags = {
 sbx::Result<void> set(Arguments& arguments, const Option& option, const std::string& value) {
   const std::string name(option.name);
   if (value.empty()) return sbx::invalid(name + " needs a value", kSeeHelp);
+  if (!(arguments.*option.member).empty()) {
+    return sbx::invalid(name + " is given twice", "give it once");
+  }
   if (option.absolute && value.front() != '/') {
     return sbx::invalid(name + " " + value + " is not an absolute path");
   }

@@ -45,25 +45,42 @@ void add_value(CLI::App& app, const char* spelling, Action action) {
 
 struct Parsed {
   Arguments arguments;
+  std::vector<std::string_view> given;  // options of one value
+  std::string twice;                    // one that came again
   std::optional<std::string> code;
   std::vector<std::string> rest;  // from the first word that is no option; "--" kept
 };
 
+// One that is given once: of two values, nobody knows which was meant.
+template <typename Action>
+void add_single(CLI::App& app, Parsed& parsed, const char* spelling, Action action) {
+  add_value(app, spelling, [&parsed, spelling, action](const std::string& text) {
+    const std::string_view all = spelling;
+    const std::string_view name = all.substr(all.rfind(',') + 1);  // npos + 1 is 0
+    const auto& given = parsed.given;
+    if (std::find(given.begin(), given.end(), name) != given.end()) parsed.twice = name;
+    parsed.given.push_back(name);
+    action(text);
+  });
+}
+
 void add_options(CLI::App& app, Parsed& parsed) {
   Arguments& out = parsed.arguments;
   for (const LimitOption& option : kLimitOptions) {
-    add_value(app, option.spelling, [&out, limit = option.limit](const std::string& text) {
+    add_single(app, parsed, option.spelling, [&out, limit = option.limit](const std::string& text) {
       out.limits.emplace_back(limit, text);
     });
   }
-  add_value(app, "-c", [&parsed](const std::string& text) { parsed.code = text; });
-  add_value(app, "-l,--language", [&out](const std::string& text) { out.language = text; });
+  add_single(app, parsed, "-c", [&parsed](const std::string& text) { parsed.code = text; });
+  add_single(app, parsed, "-l,--language",
+             [&out](const std::string& text) { out.language = text; });
   add_value(app, "--input", [&out](const std::string& text) { out.inputs.push_back(text); });
   add_value(app, "--env", [&out](const std::string& text) { out.env.push_back(text); });
-  add_value(app, "--output-dir", [&out](const std::string& text) { out.output_dir = text; });
-  add_value(app, "--stdin", [&out](const std::string& text) { out.stdin_file = text; });
-  add_value(app, "--profile", [&out](const std::string& text) { out.profile = text; });
-  add_value(app, "--rootfs", [&out](const std::string& text) { out.rootfs = text; });
+  add_single(app, parsed, "--output-dir",
+             [&out](const std::string& text) { out.output_dir = text; });
+  add_single(app, parsed, "--stdin", [&out](const std::string& text) { out.stdin_file = text; });
+  add_single(app, parsed, "--profile", [&out](const std::string& text) { out.profile = text; });
+  add_single(app, parsed, "--rootfs", [&out](const std::string& text) { out.rootfs = text; });
   add_value(app, "--allow-missing",
             [&out](const std::string& text) { out.allow_missing.push_back(text); });
   app.add_flag_callback("--json", [&out] { out.json = true; });
@@ -89,6 +106,7 @@ Result<void> parse_options(std::vector<std::string> words, Parsed& parsed) {
   } catch (const CLI::ParseError& error) {
     return invalid(error.what(), "sbx-run --help lists the options");
   }
+  if (!parsed.twice.empty()) return invalid(parsed.twice + " is given twice", "give it once");
   parsed.rest = app.remaining();
   return {};
 }

@@ -147,6 +147,20 @@ TEST(Arguments, UnknownOptionsAreNamed) {
   EXPECT_THAT(refused({"--jso"}), HasSubstr("--jso"));
 }
 
+TEST(Arguments, AnOptionOfOneValueIsGivenOnce) {
+  EXPECT_EQ(refused({"-t", "5", "--timeout", "9", "a.py"}), "--timeout is given twice");
+  EXPECT_EQ(refused({"--memory", "1M", "--memory=1M", "a.py"}), "--memory is given twice");
+  EXPECT_EQ(refused({"-c", "1", "-c", "2"}), "-c is given twice");
+  EXPECT_EQ(refused({"--pids", "9", "explain", "--pids", "8"}), "--pids is given twice");
+  for (const char* option : {"-l", "--output-dir", "--stdin", "--profile", "--rootfs", "--net"}) {
+    EXPECT_THAT(refused({option, "a", option, "b", "a.py"}), HasSubstr(" is given twice"));
+  }
+  EXPECT_THAT(parsed({"--input", "a", "--input", "b", "a.py"}).inputs, ElementsAre("a", "b"));
+  EXPECT_THAT(parsed({"--env", "A=", "--env", "A=1", "a.py"}).env, ElementsAre("A=", "A=1"));
+  EXPECT_THAT(parsed({"--allow-missing", "a", "--allow-missing", "b", "a.py"}).allow_missing,
+              ElementsAre("a", "b"));
+}
+
 TEST(Arguments, AMissingValueIsNamed) {
   EXPECT_EQ(refused({"--memory"}), "--memory needs a value");
   EXPECT_EQ(refused({"-c"}), "-c needs a value");

@@ -84,6 +84,15 @@ TEST(AgentctlArguments, WhatDoesNotExistIsAMistake) {
   }
 }
 
+TEST(AgentctlArguments, AnOptionOfOneValueIsGivenOnce) {
+  EXPECT_EQ(mistake({"ask", "q", "--save", "a", "--save", "b"}), "--save is given twice");
+  EXPECT_EQ(mistake({"--socket", "/a", "ask", "q", "--socket", "/b"}), "--socket is given twice");
+  EXPECT_EQ(mistake({"history", "--limit=5", "--limit=5"}), "--limit is given twice");
+  EXPECT_EQ(mistake({"show", "id", "--image", "none", "--image", "auto"}),
+            "--image is given twice");
+  EXPECT_EQ(good({"ask", "q", "--file", "a", "--file", "a"}).files.size(), 2U);
+}
+
 TEST(AgentctlHelp, NamesEveryVerbOptionAndExitCode) {
   const std::string help = help_text();
   for (const char* word :

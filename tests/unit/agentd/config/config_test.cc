@@ -237,6 +237,8 @@ TEST(AgentdArguments, MistakesAreNamed) {
                                              {"serve"},
                                              {"record"},
                                              {"--out", "f"},
+                                             {"--socket", "/a", "--socket", "/b"},
+                                             {"--config=a", "--config=a"},
                                              {"record", "again", "--out", "f"}}) {
     const auto arguments = parse_arguments(words);
     ASSERT_FALSE(arguments) << words.front();
