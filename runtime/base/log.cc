@@ -100,12 +100,14 @@ void set_level(Level level) {
 }
 
 std::string utc_time(std::int64_t milliseconds_since_epoch) {
-  const time_t seconds = milliseconds_since_epoch / 1000;
+  std::int64_t rest = milliseconds_since_epoch % 1000;
+  if (rest < 0) rest += 1000;  // before 1970
+  const time_t seconds = (milliseconds_since_epoch - rest) / 1000;
   tm parts{};
   (void)::gmtime_r(&seconds, &parts);
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900,
                      parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                     milliseconds_since_epoch % 1000);
+                     rest);
 }
 
 std::string line(std::int64_t milliseconds, Level level, std::string_view event, Fields fields) {

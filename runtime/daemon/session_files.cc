@@ -51,9 +51,11 @@ std::optional<std::string> path_of(const http::Target& target) {
   return path;
 }
 
-// A program sets times as it likes; beyond what the clock can hold they are shown as its end.
+// A program sets times as it likes; beyond what the clock can hold (1678 to 2262) they are shown as
+// its end.
 SessionTime time_of(timespec time) {
-  time.tv_sec = std::clamp<time_t>(time.tv_sec, 0, time_t{1} << 32);
+  constexpr time_t kFurthest = time_t{1} << 33;
+  time.tv_sec = std::clamp(time.tv_sec, -kFurthest, kFurthest);
   return SessionTime(std::chrono::seconds(time.tv_sec)) +
          std::chrono::duration_cast<SessionTime::duration>(std::chrono::nanoseconds(time.tv_nsec));
 }

@@ -219,6 +219,13 @@ TEST_F(Files, AreDeletedOneByOneAndAsWholeDirectories) {
   expect_exact_size();
 }
 
+TEST_F(Files, AreShownWithTheirTimeAlsoBefore1970) {
+  EXPECT_EQ(put("/old", "x").status, 201);
+  const timespec times[2] = {{-2, 500'000'000}, {-2, 500'000'000}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, at("old").c_str(), times, 0), 0);
+  EXPECT_EQ(list().json().at("files")[0].at("modified_at"), "1969-12-31T23:59:58.500Z");
+}
+
 TEST_F(Files, AreBoundToTheQuotaAtTheLimitAndPastIt) {
   const std::string whole(1U << 20, 'x');
   EXPECT_EQ(put("/full", whole).status, 201);
