@@ -83,7 +83,7 @@ void DaemonGround::write_configuration(const std::string& config) {
   fs::create_directories(xdg);
   std::string runtime = "runtime_dir = \"" + directory_.path() + "/run\"\n";
   if (caller_ == Caller::kSelf) runtime += std::string("cgroup_parent = \"") + kParent + "\"\n";
-  std::ofstream(xdg + "/runtime.toml") << runtime;
+  std::ofstream(xdg + "/runtime.toml") << runtime << runtime_;
 }
 
 std::vector<std::string> DaemonGround::command(const std::vector<std::string>& words) const {

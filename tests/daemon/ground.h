@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/integration/fixture.h"
@@ -30,6 +31,8 @@ class DaemonGround {
   // Starts sbxd and waits until it answers; false with its log otherwise. `config`: lines of
   // sbxd.toml (the user it becomes is added). Again after kill() or stop(): the same places.
   [[nodiscard]] bool start(const std::string& config = {});
+  // Lines of runtime.toml for the starts that follow, beside those for the ground's own places.
+  void set_runtime(std::string lines) { runtime_ = std::move(lines); }
   // What start() does first: both configuration files.
   void write_configuration(const std::string& config);
   // Starts it and waits for its end: for what it refuses.
@@ -73,6 +76,7 @@ class DaemonGround {
   std::optional<UserGround> user_;
   std::string trouble_;
   std::string program_;
+  std::string runtime_;
   std::string socket_;
   std::unique_ptr<Process> process_;
 };

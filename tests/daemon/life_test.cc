@@ -103,6 +103,7 @@ TEST_P(DaemonStartedByRoot, AMissingUserIsAnErrorWithTheFix) {
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_THAT(finished.err, HasSubstr("useradd --system"));
   EXPECT_EQ(start_and_fail("user = \"root\"\n").exit_code, 2);
+  EXPECT_FALSE(std::filesystem::exists(state_dir())) << "nothing is made for a start that fails";
 }
 
 TEST_P(DaemonLife, AMistakeInTheConfigurationNamesItsPlace) {
@@ -132,6 +133,23 @@ TEST_P(DaemonLife, TheCheckSaysWhatTheStartWouldSay) {
   EXPECT_EQ(warned.exit_code, 0) << warned.err;
   EXPECT_THAT(warned.err, HasSubstr("warning: "));
   EXPECT_THAT(warned.err, HasSubstr("key 'memory_budget': 900000G is more than"));
+}
+
+// A host's ceilings may be below what the profiles have: they bind, and keep nothing from running.
+TEST_P(DaemonLife, ItStartsUnderCeilingsBelowTheDefaults) {
+  ground().set_runtime(
+      "max_memory = \"64M\"\nmax_pids = 10\nmax_cpus = 0.25\nmax_wall_seconds = 5\n");
+  start();
+  const Finished checked = run_process(ground().command({"--check-config"}), ground().options());
+  EXPECT_EQ(checked.exit_code, 0) << checked.err;
+  const Json limits = run({{"argv", {"/bin/true"}}})["limits"];
+  EXPECT_EQ(limits["memory"], 64 << 20);
+  EXPECT_EQ(limits["pids"], 10);
+  EXPECT_EQ(limits["cpus"], 0.25);
+  EXPECT_EQ(limits["wall_seconds"], 5);
+  const RawReply asked =
+      ask("POST", "/v1/run", R"({"argv":["/bin/true"],"limits":{"memory":"128M"}})");
+  EXPECT_EQ(problem_of(asked)["code"], "above_ceiling");
 }
 
 TEST_P(DaemonLife, AMissingImageIsAnErrorWithTheFix) {
