@@ -13,6 +13,8 @@ namespace agentd::envelope {
 namespace {
 
 constexpr std::string_view kSpaceOrTab = " \t";
+constexpr std::string_view kThought = "<think>";
+constexpr std::string_view kThoughtEnd = "</think>";
 
 struct LanguageNames {
   Language language;
@@ -172,6 +174,28 @@ bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\n") == std::string_view::npos;
 }
 
+bool opens_thought(std::string_view reply) {
+  reply.remove_prefix(std::min(reply.find_first_not_of(" \t\r\n"), reply.size()));
+  return reply.starts_with(kThought);
+}
+
+// Behind the first line that ends a thought and stands in no code block; 0 when there is none.
+std::size_t after_lone_end(std::string_view reply) {
+  if (reply.find(kThoughtEnd) == std::string_view::npos) return 0;
+  std::optional<Fence> open;
+  for (const std::string_view line : split_lines(reply)) {
+    if (!open && line == kThoughtEnd) {
+      return static_cast<std::size_t>(line.data() - reply.data()) + line.size();
+    }
+    if (!open) {
+      open = fence_of(line);
+    } else if (closes(line, *open)) {
+      open.reset();
+    }
+  }
+  return 0;
+}
+
 }  // namespace
 
 std::string_view to_string(Language language) {
@@ -193,10 +217,18 @@ bool language_from(std::string_view name, Language& language) {
   return false;
 }
 
+std::string_view without_thought(std::string_view reply) {
+  if (!opens_thought(reply)) return reply.substr(after_lone_end(reply));
+  const std::size_t end = reply.find(kThoughtEnd);
+  return end == std::string_view::npos ? reply : reply.substr(end + kThoughtEnd.size());
+}
+
 std::variant<CodeBlock, NoCode> extract_code(std::string_view reply, Language language, bool cut) {
-  const std::vector<std::string_view> lines = split_lines(reply);
+  const std::string_view answer = without_thought(reply);
+  const std::vector<std::string_view> lines = split_lines(answer);
   const std::vector<Block> blocks = blocks_of(lines, language);
-  if (cut && (blocks.empty() || !blocks.back().closed)) {
+  // What a thought without an end holds are drafts, however complete.
+  if (cut && (blocks.empty() || !blocks.back().closed || opens_thought(answer))) {
     return NoCode{"cut_reply",
                   "the reply was cut before the code block ended; write a shorter program"};
   }

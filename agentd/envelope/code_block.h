@@ -2,8 +2,9 @@
 //
 // Fences are those of CommonMark (three or more backticks or tildes, at most three blanks before
 // them), but a fence inside a string of the program that spans lines (Python's """, JavaScript's
-// `…`) does not close the block. Prose around the block is ignored. Model text is data here:
-// nothing in it is evaluated.
+// `…`) does not close the block. Prose around the block is ignored, and so is what a reasoning
+// model thinks aloud before its answer, with the drafts in it (<think>…</think>, which some servers
+// send as part of the reply). Model text is data here: nothing in it is evaluated.
 #pragma once
 
 #include <cstddef>
@@ -33,6 +34,10 @@ struct NoCode {
   std::string code;
   std::string detail;
 };
+
+// The reply behind what was thought aloud; the whole of it when nothing was. A thought opens the
+// reply with <think>. Some servers send its end alone: that counts on a line of its own.
+[[nodiscard]] std::string_view without_thought(std::string_view reply);
 
 // Blocks in another language are prose. A block without a language counts when no other one is in
 // the language. `cut`: the provider said that the reply stopped at its length limit; then a block

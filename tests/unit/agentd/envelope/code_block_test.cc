@@ -74,6 +74,32 @@ TEST(CodeBlock, InlineCodeAndDeepIndentationAreNoFences) {
   EXPECT_EQ(code_in("``python\na\n``"), "error: no_code_block");
 }
 
+TEST(CodeBlock, WhatAModelThinksAloudIsNoPartOfItsAnswer) {
+  const std::string draft = "Maybe\n```python\ndraft\n```\nor `x`, or\n```python\nhalf\n";
+  const std::string answer = "\nHere:\n```python\na\n```\n";
+  EXPECT_EQ(code_in("<think>\n" + draft + "</think>" + answer), "a\n");
+  EXPECT_EQ(code_in(" \r\n<think>" + draft + " so be it.</think>" + answer), "a\n");
+  EXPECT_EQ(code_in("<think></think>```python\na\n```"), "a\n");
+  EXPECT_EQ(code_in("<think>" + draft + "</think>\nIt is 7."), "error: no_code_block");
+  // Some servers' templates hold the opening tag, so that it is not in the reply.
+  const std::string closed = "Maybe\n```python\ndraft\n```\nor not.\r\n";
+  EXPECT_EQ(code_in(closed + "</think>\r\n" + answer), "a\n");
+  EXPECT_EQ(without_thought("<think>7?</think>\nIt is 7."), "\nIt is 7.");
+  EXPECT_EQ(without_thought("It is 7."), "It is 7.");
+}
+
+TEST(CodeBlock, AThoughtWithoutAnEndIsNotAnswered) {
+  const std::string thought = "<think>\n```python\ndraft\n```\n";
+  EXPECT_EQ(code_in(thought, Language::kPython, true), "error: cut_reply");
+  EXPECT_EQ(code_in(thought), "draft\n") << "a model that forgot its end";
+}
+
+TEST(CodeBlock, TagsOfAThoughtWithinAProgramAreItsText) {
+  const std::string program = "page = '''\n<think>\n</think>\n'''\nprint(\"</think>\")\n";
+  EXPECT_EQ(code_in("Here:\n```python\n" + program + "```\n"), program);
+  EXPECT_EQ(code_in("<think>x</think>\n```python\n" + program + "```\n"), program);
+}
+
 TEST(CodeBlock, LengthHasALimit) {
   const auto reply = [](std::size_t code_bytes) {
     return "```python\n" + std::string(code_bytes - 1, 'x') + "\n```";
