@@ -12,12 +12,36 @@ namespace {
 
 using envelope::Cell;
 
-std::string csv_field(std::string_view text, bool is_text) {
-  constexpr std::string_view kFormula = "=+-@\t\r";
-  std::string field;
-  if (is_text && !text.empty() && kFormula.find(text.front()) != std::string_view::npos) {
-    field = "'";
+bool is_digit(char c) {
+  return c >= '0' && c <= '9';
+}
+
+// "12.5%", "49 30 123-45", "$1,200.50", "1.5e-7", or nothing: no letters but an exponent's, so that
+// no function, name or cell can be meant.
+bool is_plain_figure(std::string_view text) {
+  constexpr std::string_view kMarks = " .,%()/-";
+  for (const std::string_view currency : {"$", "\u20AC", "\u00A3", "\u00A5"}) {
+    if (text.starts_with(currency)) text.remove_prefix(currency.size());
   }
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (is_digit(text[i]) || kMarks.find(text[i]) != std::string_view::npos) continue;
+    const bool exponent = (text[i] == 'e' || text[i] == 'E') && i > 0 && is_digit(text[i - 1]);
+    if (!exponent) return false;
+    if (i + 1 < text.size() && (text[i + 1] == '+' || text[i + 1] == '-')) ++i;
+    if (i + 1 == text.size() || !is_digit(text[i + 1])) return false;
+  }
+  return true;
+}
+
+bool is_formula(std::string_view text) {
+  if (text.empty()) return false;
+  if (std::string_view("=@\t\r").find(text.front()) != std::string_view::npos) return true;
+  const bool sign = text.front() == '+' || text.front() == '-';
+  return sign && !is_plain_figure(text.substr(1));
+}
+
+std::string csv_field(std::string_view text, bool is_text) {
+  std::string field = is_text && is_formula(text) ? "'" : "";
   field += text;
   if (field.find_first_of(",\"\r\n") == std::string::npos) return field;
   std::string quoted = "\"";

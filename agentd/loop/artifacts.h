@@ -15,8 +15,9 @@ namespace agentd::loop {
 [[nodiscard]] std::vector<record::Artifact> artifacts_of(sandbox::RunResult run,
                                                          const envelope::Envelope* envelope);
 
-// RFC 4180. SECURITY: text that a spreadsheet would take for a formula ("=…", "+…", "-…", "@…",
-// tab, CR) gets a "'" in front; numbers stay.
+// RFC 4180. SECURITY: text that a spreadsheet would take for a formula gets a "'" in front: what
+// begins with "=", "@", tab or CR, and with "+" or "-" unless a mere figure follows ("-12.5%",
+// "+49 30 123", "-$1,200", "-"). Numbers stay.
 [[nodiscard]] std::string table_csv(const envelope::Table& table);
 
 }  // namespace agentd::loop
