@@ -9,6 +9,7 @@
 
 #include "agentd/cli/exit_codes.h"
 #include "agentd/cli/present.h"
+#include "agentd/cli/save.h"
 #include "agentd/cli/verbs.h"
 #include "agentd/render/json_view.h"
 #include "agentd/render/record_text.h"
@@ -76,6 +77,13 @@ sbx::Error unreadable_file(const std::string& path, const sbx::Error& error) {
                       "name each file with a --file of its own");
 }
 
+std::optional<Trouble> cannot_save(const Arguments& arguments) {
+  if (arguments.save.empty() || arguments.json) return std::nullopt;
+  const auto checked = check_directory(arguments.save);
+  if (checked) return std::nullopt;
+  return Trouble{.wrong_use = true, .text = checked.error().detail, .fix = checked.error().fix};
+}
+
 int complain(const Trouble& trouble) {
   fmt::print(stderr, "agentctl: {}\n", sbx::escape_for_terminal(trouble.text));
   if (!trouble.fix.empty()) {
@@ -89,6 +97,7 @@ int ask(ApiClient& client, const Arguments& arguments, int interrupts) {
   if (!body) {
     return complain({.wrong_use = true, .text = body.error().detail, .fix = body.error().fix});
   }
+  if (const auto trouble = cannot_save(arguments)) return complain(*trouble);
   const auto info = client.info();
   if (const auto* trouble = std::get_if<Trouble>(&info)) return complain(*trouble);
   fmt::print(stderr, "{}", render::provider_line(std::get<Json>(info)));

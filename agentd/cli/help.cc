@@ -17,8 +17,8 @@ The result goes to stdout; states, attempts and the footer to stderr. Ctrl-C can
   --file F       a file for the program, repeatable
   --js           a JavaScript program instead of Python
   --json         the whole record, and nothing else on stdout
-  --save DIR     save every file of the result there; else what a chart or a file result
-                 names is saved in a new directory agentd-ID
+  --save DIR     save every file of the result there, in directories as the program made
+                 them; else what a chart or a file result names is saved in agentd-ID
   --image HOW    auto, kitty, iterm2, sixel, none
   --socket PATH  default AGENTD_SOCKET, /run/agentd/agentd.sock,
                  $XDG_RUNTIME_DIR/sbx/agentd.sock
@@ -39,8 +39,8 @@ Ctrl-C cancels the request; a second one leaves it.
   --file F       a file for the program, repeatable: at most 10 MiB together, each of another name
   --js           a JavaScript program instead of Python
   --json         the whole record, and nothing else on stdout
-  --save DIR     save every file of the result there; else what a chart or a file result
-                 names is saved in a new directory agentd-ID
+  --save DIR     save every file of the result there, in directories as the program made
+                 them; else what a chart or a file result names is saved in agentd-ID
   --image HOW    auto, kitty, iterm2, sixel, none
   --socket PATH  where agentd listens
 
@@ -55,13 +55,13 @@ constexpr const char* kShowPage =
 
   ID             of the request: agentctl history lists them
   --json         the whole record, and nothing else on stdout
-  --save DIR     save every file of the result there; else what a chart or a file result
-                 names is saved in a new directory agentd-ID
+  --save DIR     save every file of the result there, in directories as the program made
+                 them; else what a chart or a file result names is saved in agentd-ID
   --image HOW    auto, kitty, iterm2, sixel, none
   --socket PATH  where agentd listens
 
 Exit codes: 0 it succeeded; 1 it gave up, or was cancelled; 2 no request has that id; 3 it failed, or
-agentd did.
+agentd did; 4 it is under way.
 )help";
 
 constexpr const char* kHistoryPage = R"help(agentctl history: your requests, newest first.

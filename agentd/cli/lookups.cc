@@ -16,6 +16,7 @@ namespace agentd::cli {
 using Json = nlohmann::ordered_json;
 
 int show(ApiClient& client, const Arguments& arguments) {
+  if (const auto trouble = cannot_save(arguments)) return complain(*trouble);
   const auto record = client.get("/v1/requests/" + sbx::http::percent_encode(arguments.text));
   if (const auto* trouble = std::get_if<Trouble>(&record)) return complain(*trouble);
   return present(client, std::get<Json>(record), arguments);

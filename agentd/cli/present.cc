@@ -6,6 +6,9 @@
 #include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "agentd/cli/exit_codes.h"
 #include "agentd/cli/save.h"
@@ -71,48 +74,72 @@ OrTrouble<std::string> fetch(ApiClient& client, const Json& record, const std::s
                       sbx::http::percent_encode(name, "/"));
 }
 
+void tell_error(const sbx::Error& error) {
+  tell(fmt::format("agentctl: {}\n", sbx::escape_for_terminal(to_string(error))));
+}
+
 // Saves one artifact, shows it when it is the picture of the result. False: said on stderr.
 bool present_artifact(ApiClient& client, const Json& record, const std::string& name,
-                      const std::string& directory, ImageProtocol protocol) {
+                      const SaveDirectory& directory, ImageProtocol protocol,
+                      std::string_view remark) {
   const auto fetched = fetch(client, record, name);
   if (const auto* trouble = std::get_if<Trouble>(&fetched)) {
     tell(fmt::format("agentctl: {}\n", sbx::escape_for_terminal(trouble->text)));
     return false;
   }
   const std::string& content = std::get<std::string>(fetched);
-  const auto path = save_file(directory, name, content);
+  const auto path = directory.save(name, content);
   if (!path) {
-    tell(fmt::format("agentctl: {}\n", to_string(path.error())));
+    tell_error(path.error());
     return false;
   }
   const std::string shown = picture(protocol, content);
   fmt::print("{}", shown);
-  (shown.empty() ? fmt::print("saved: {}\n", *path) : tell(fmt::format("saved: {}\n", *path)));
+  const std::string line = fmt::format("saved: {}{}\n", *path, remark);
+  (shown.empty() ? fmt::print("{}", line) : tell(line));
   return true;
 }
 
-bool present_artifacts(ApiClient& client, const Json& record, const Arguments& arguments) {
+bool save_and_show(ApiClient& client, const Json& record, const std::vector<std::string>& names,
+                   const Arguments& arguments) {
   const Json& result = member(record, "result");
   const std::string named = text_at(result, "artifact");
-  const bool all = !arguments.save.empty();
-  const std::string directory =
-      all ? arguments.save : "agentd-" + text_at(record, "id").substr(0, 11);
+  const auto directory = SaveDirectory::open(
+      arguments.save.empty() ? "agentd-" + text_at(record, "id").substr(0, 11) : arguments.save);
+  if (!directory) {
+    tell_error(directory.error());
+    return false;
+  }
   bool good = true;
-  for (const Json& artifact : member(record, "artifacts")) {
-    const std::string name = text_at(artifact, "name");
-    if (!all && name != named) continue;
-    const ImageProtocol protocol = name == named && text_at(result, "type") == "chart"
+  for (const std::string& name : names) {
+    const bool is_result = name == named;
+    const ImageProtocol protocol = is_result && text_at(result, "type") == "chart"
                                        ? choose_protocol(arguments.image)
                                        : ImageProtocol::kNone;
-    good = present_artifact(client, record, name, directory, protocol) && good;
+    const std::string_view remark = is_result && names.size() > 1 ? " (the result)" : "";
+    good = present_artifact(client, record, name, *directory, protocol, remark) && good;
   }
   return good;
+}
+
+bool present_artifacts(ApiClient& client, const Json& record, const Arguments& arguments) {
+  const std::string named = text_at(member(record, "result"), "artifact");
+  std::vector<std::string> names;
+  for (const Json& artifact : member(record, "artifacts")) {
+    std::string name = text_at(artifact, "name");
+    if (!arguments.save.empty() || name == named) names.push_back(std::move(name));
+  }
+  if (names.empty() || save_and_show(client, record, names, arguments)) return true;
+  tell(fmt::format("agentctl: fix: agentd has it still: agentctl show {} --save DIR\n",
+                   sbx::escape_for_terminal(text_at(record, "id"))));
+  return false;
 }
 
 }  // namespace
 
 int exit_code_of(const std::string& state) {
   if (state == "succeeded") return kSucceeded;
+  if (render::is_under_way(state)) return kUnderWay;
   return state == "failed" ? kMachinery : kGaveUp;
 }
 

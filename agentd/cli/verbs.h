@@ -1,6 +1,9 @@
 // The verbs of agentctl, a file each. Each returns the exit code.
 #pragma once
 
+#include <optional>
+#include <string>
+
 #include "agentd/cli/api_client.h"
 #include "agentd/cli/arguments.h"
 #include "runtime/base/result.h"
@@ -16,6 +19,9 @@ namespace agentd::cli {
 
 // Why a --file cannot be attached, with the fix; `error` is of reading it.
 [[nodiscard]] sbx::Error unreadable_file(const std::string& path, const sbx::Error& error);
+
+// Why nothing could be saved where --save says; nothing when it could, or is not asked for.
+[[nodiscard]] std::optional<Trouble> cannot_save(const Arguments& arguments);
 
 // Says it on stderr; the exit code that it means.
 int complain(const Trouble& trouble);

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "agentd/render/display_width.h"
@@ -58,6 +60,12 @@ std::string attempt_line(const Json& attempt) {
 
 }  // namespace
 
+bool is_under_way(std::string_view state) {
+  constexpr std::array<std::string_view, 6> kWorking = {"queued",   "generate", "execute",
+                                                        "evaluate", "repair",   "give_up"};
+  return std::find(kWorking.begin(), kWorking.end(), state) != kWorking.end();
+}
+
 std::string result_text(const Json& record) {
   const Json& result = member(record, "result");
   std::string text;
@@ -90,8 +98,11 @@ std::string footer(const Json& record) {
   if (const std::string id = text_at(record, "id"); !id.empty()) {
     text.insert(text.size() - 1, " · " + escape_for_terminal(id));
   }
-  if (text_at(record, "state") != "succeeded") {
-    text += escape_for_terminal(text_at(record, "state")) + ": " +
+  const std::string state = text_at(record, "state");
+  if (is_under_way(state)) {
+    text += state + ": it is under way; show it again later\n";
+  } else if (state != "succeeded") {
+    text += escape_for_terminal(state) + ": " +
             escape_for_terminal(text_at(member(record, "reason"), "text")) + '\n';
   }
   return text;

@@ -5,8 +5,12 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 namespace agentd::render {
+
+// Of a request's state: it has not ended.
+[[nodiscard]] bool is_under_way(std::string_view state);
 
 // The result without its picture or file: table, text, raw output under its banner, note. Ends with
 // a line end; empty when there is none.

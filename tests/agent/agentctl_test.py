@@ -299,7 +299,7 @@ class Agentctl(OneStand):
         self.assertEqual((self.where / folder / "plot.png").read_bytes(), png())
 
     def test_saved_names_are_harmless_and_nothing_is_replaced(self):
-        names = ["..escape", ".bashrc", "-rf", "d/same", "same", "\x1b[2J\u202e.txt"]
+        names = ["..escape", ".bashrc", "-rf", "rf", "same", "\x1b[2J\u202e.txt"]
         self.stand.play([program("x")], [ran(envelope("file", path="/output/same") + "\n", [
             (name, f"{i}".encode(), "text/plain") for i, name in enumerate(names)])])
         out = self.where / "out"
@@ -309,7 +309,7 @@ class Agentctl(OneStand):
         done = self.run_it("ask", "q", "--save", "out")
         self.assertEqual(done.returncode, 0, done.stderr)
         found = {path.name: path.read_text() for path in out.iterdir() if path.is_file()}
-        self.assertEqual({found.pop(name) for name in ("escape", "bashrc-2", "rf-2", "same", "same-2")},
+        self.assertEqual({found.pop(name) for name in ("escape", "bashrc-2", "rf-2", "rf-3", "same")},
                          {"0", "1", "2", "3", "4"})
         self.assertEqual(found.pop("rf"), "mine")
         self.assertEqual(list(found.values()), ["5"])
@@ -317,12 +317,48 @@ class Agentctl(OneStand):
         self.assertFalse((self.where / "outside").exists())
         self.assertNotIn(b"\x1b", done.stdout + done.stderr)
 
-    def test_where_nothing_can_be_saved_it_says_so_and_exits_3(self):
-        self.stand.play([program("x")], [CHART])
+    def test_directories_are_kept_and_the_result_is_told_apart(self):
+        names = ["data.csv", "a/data.csv", "a/c/data.csv", "b/data.csv"]
+        self.stand.play([program("x")], [ran(envelope("file", path="/output/a/data.csv") + "\n", [
+            (name, name.encode(), "text/csv") for name in names])])
+        done = self.run_it("ask", "q", "--save", "new/deep/out")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        out = self.where / "new/deep/out"
+        self.assertEqual({str(path.relative_to(out)): path.read_text() for path in out.rglob("*") if path.is_file()},
+                         {name: name for name in names})
+        self.assertEqual(sorted(done.stdout.decode().splitlines()),
+                         sorted(f"saved: new/deep/out/{name}" + " (the result)" * (name == "a/data.csv")
+                                for name in names))
+
+    def test_where_nothing_can_be_saved_is_said_before_anything_is_paid_for(self):
         (self.where / "file").write_text("")
-        done = self.run_it("ask", "q", "--save", "file")
+        asked = len(self.model.asked)
+        for place in ("file", "file/below"):
+            done = self.run_it("ask", "q", "--save", place)
+            self.assertEqual((done.returncode, done.stdout, len(self.model.asked)), (2, b"", asked), done.stderr)
+            self.assertEqual(done.stderr.decode(), f"agentctl: nothing can be saved in {place}: Not a directory\n"
+                                                   "agentctl: fix: name another directory with --save\n")
+
+    def test_where_nothing_could_be_saved_it_says_how_to_save_it_still(self):
+        self.stand.play([program("x")], [CHART])
+        self.run_it("ask", "q")
+        request = self.newest()
+        (self.where / "other").mkdir()
+        (self.where / "other" / f"agentd-{request[:11]}").write_text("in the way")
+        done = self.run_it("show", request, cwd=self.where / "other")
         self.assertEqual(done.returncode, 3)
-        self.assertIn(b"agentctl: ", done.stderr)
+        self.assertEqual(done.stderr.decode().splitlines()[:2], [
+            f"agentctl: nothing can be saved in agentd-{request[:11]}: Not a directory",
+            f"agentctl: fix: agentd has it still: agentctl show {request} --save DIR"])
+
+    def test_show_of_a_request_that_is_under_way_says_so_and_exits_4(self):
+        self.stand.play([{"text": "thinking", "hold": threading.Event()}], [TEXT])
+        request = self.agent.submit()
+        done = self.run_it("show", request)
+        self.assertEqual((done.returncode, done.stdout), (4, b""), done.stderr)
+        self.assertRegex(done.stderr.decode(), r"\n(queued|generate): it is under way; show it again later\n$")
+        self.run_it("cancel", request)
+        self.assertEqual(self.agent.wait(request)["state"], "cancelled")
 
     def test_no_word_of_a_model_or_program_drives_the_terminal(self):
         results = {

@@ -105,11 +105,14 @@ TEST_F(AttachedFiles, ThatCannotBeReadSayWhyOnceWithAFixOfTheirOwn) {
   EXPECT_EQ(unreadable_file(large, closed).code, sbx::ErrorCode::kInvalid);
 }
 
-TEST(ExitCodes, TellSuccessGivingUpAndFailingApart) {
+TEST(ExitCodes, TellSuccessGivingUpFailingAndWorkingApart) {
   EXPECT_EQ(exit_code_of("succeeded"), 0);
   EXPECT_EQ(exit_code_of("gave_up"), 1);
   EXPECT_EQ(exit_code_of("cancelled"), 1);
   EXPECT_EQ(exit_code_of("failed"), 3);
+  for (const char* state : {"queued", "generate", "execute", "evaluate", "repair", "give_up"}) {
+    EXPECT_EQ(exit_code_of(state), 4) << state;
+  }
 }
 
 }  // namespace

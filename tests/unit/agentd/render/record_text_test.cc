@@ -93,6 +93,17 @@ TEST(Footer, SaysWhyItEndedWhereThatWasNoSuccess) {
   EXPECT_TRUE(footer(record).ends_with("\ngave_up: all 3 attempts were used\n")) << footer(record);
 }
 
+TEST(Footer, OfARequestThatHasNotEndedSaysSo) {
+  Json record = record_with(nullptr);
+  record["reason"] = nullptr;
+  for (const char* state : {"queued", "generate", "execute", "evaluate", "repair", "give_up"}) {
+    record["state"] = state;
+    EXPECT_TRUE(footer(record).ends_with(std::string("\n") + state +
+                                         ": it is under way; show it again later\n"))
+        << footer(record);
+  }
+}
+
 TEST(ProviderLine, SaysThatRecordingsAreNoModel) {
   EXPECT_EQ(provider_line(
                 {{"provider", {{"kind", "replay"}, {"origin", "the demo"}, {"replayed", true}}}}),
