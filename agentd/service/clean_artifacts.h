@@ -8,8 +8,10 @@
 
 namespace agentd::service {
 
-// Text is what is UTF-8 without a NUL, whatever its name says. Size and hash follow the new
-// content; `redacted` says that there was something. Other files stay as they are (SECURITY.md).
+// Text is, whatever its name says: UTF-8 without a NUL; UTF-16 and UTF-32 of either byte order,
+// with a mark or without; and bytes without a control, as of Latin-1. It keeps its encoding. Size
+// and hash follow the new content; `redacted` says that there was something. Other files stay as
+// they are (SECURITY.md).
 [[nodiscard]] std::vector<record::Artifact> clean_artifacts(std::vector<record::Artifact> artifacts,
                                                             const redact::Redactor& redactor);
 
