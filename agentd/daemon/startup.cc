@@ -10,6 +10,7 @@
 
 #include "agentd/ledger/owner.h"
 #include "agentd/providers/choose.h"
+#include "agentd/providers/recordings.h"
 #include "agentd/store/clock.h"
 #include "runtime/base/log.h"
 
@@ -94,6 +95,14 @@ Result<store::Database> open_database(const config::Places& places) {
   return with_file(places, store::Database::open(options));
 }
 
+// Those that a start would load, at least where it finds no server.
+Result<void> check_recordings(const AgentConfig& configuration, bool has_key) {
+  const std::string& kind = configuration.provider_kind;
+  if (kind != "replay" && (kind != "auto" || has_key)) return {};
+  SBX_TRY(providers::Recordings::load(configuration.recordings));
+  return {};
+}
+
 }  // namespace
 
 Result<AgentConfig> load_configuration(const Arguments& arguments) {
@@ -113,9 +122,11 @@ Result<bool> check_configuration(const Arguments& arguments) {
   SBX_ASSIGN(const AgentConfig configuration, load_configuration(arguments));
   if (!configuration.api_key_credential.empty() &&
       std::getenv("CREDENTIALS_DIRECTORY") == nullptr) {
+    SBX_TRY(check_recordings(configuration, true));
     return false;
   }
-  SBX_TRY(providers::configured_key(configuration));
+  SBX_ASSIGN(const redact::Secret key, providers::configured_key(configuration));
+  SBX_TRY(check_recordings(configuration, !key.empty()));
   return true;
 }
 

@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -113,6 +114,49 @@ TEST_F(StateDirectory, ThatIsAFileIsRefusedWithAFix) {
   const std::string said = said_with_room(wrong, RLIM_INFINITY);
   EXPECT_NE(said.find(wrong.state_dir), std::string::npos) << said;
   EXPECT_NE(said.find("--state-dir"), std::string::npos) << said;
+}
+
+// What --check-config says of a [provider], in a process of its own as above.
+class CheckedRecordings : public ::testing::Test {
+ protected:
+  std::string said_of(const std::string& provider) const {
+    Arguments arguments;
+    arguments.config = directory_.write("agentd.toml", "[provider]\n" + provider);
+    auto pipe = sbx::sys::pipe();
+    if (!pipe) return to_string(pipe.error());
+    const pid_t child = ::fork();
+    if (child == 0) {
+      const auto checked = check_configuration(arguments);
+      (void)sbx::sys::write_all(pipe->second.get(), checked ? "right" : to_string(checked.error()));
+      ::_exit(0);
+    }
+    pipe->second.reset();
+    const auto said = sbx::sys::read_all(pipe->first.get(), 65536);
+    int status = 0;
+    EXPECT_EQ(::waitpid(child, &status, 0), child);
+    return said ? *said : to_string(said.error());
+  }
+  sbx::test::TemporaryDirectory directory_;
+};
+
+TEST_F(CheckedRecordings, AreReadWhereAStartWouldReadThem) {
+  const std::string none = "recordings = [\"/nonexistent\"]\n";
+  for (const std::string kind : {"kind = \"replay\"\n", "kind = \"auto\"\n", ""}) {
+    EXPECT_NE(said_of(kind + none).find("/nonexistent"), std::string::npos) << kind;
+  }
+  const std::string key = directory_.write("key", "sk-0123456789abcdef");
+  ASSERT_EQ(::chmod(key.c_str(), 0600), 0);
+  const std::string server = "base_url = \"http://127.0.0.1:1/v1\"\nmodel = \"m\"\n";
+  EXPECT_EQ(said_of(server + "api_key_file = \"" + key + "\"\n" + none), "right");
+}
+
+TEST_F(CheckedRecordings, OfALineThatIsNoneAreNamed) {
+  const std::string file = directory_.write("bad.jsonl", "{}\n");
+  const std::string said =
+      said_of("kind = \"replay\"\nrecordings = [\"" + directory_.path() + "\"]\n");
+  EXPECT_NE(said.find(file + ":1: "), std::string::npos) << said;
+  ASSERT_EQ(::unlink(file.c_str()), 0);
+  EXPECT_EQ(said_of("kind = \"replay\"\nrecordings = [\"" + directory_.path() + "\"]\n"), "right");
 }
 
 }  // namespace
