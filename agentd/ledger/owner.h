@@ -10,7 +10,8 @@ namespace agentd::ledger {
 // "BOOT-ID:PID:START", where START is the start time in /proc/PID/stat. Of this process.
 [[nodiscard]] sbx::Result<std::string> own_identity();
 
-// False when the process has ended for certain: another boot, no such pid, another start time.
+// False when the process has ended for certain: another boot, no such pid, another start time, or
+// one that nobody has reaped (a zombie).
 // Anything that cannot be read or parsed counts as alive, so that nothing is released by mistake.
 [[nodiscard]] bool is_alive(const std::string& identity);
 

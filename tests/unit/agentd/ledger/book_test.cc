@@ -1,6 +1,10 @@
 #include "agentd/ledger/book.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "agentd/ledger/owner.h"
 #include "agentd/ledger/sqlite_ledger.h"
@@ -323,3 +327,29 @@ TEST(Owner, ThisProcessIsAliveAndAnotherWithItsPidIsNot) {
 
 }  // namespace
 }  // namespace agentd::ledger
+// As in a container whose first process reaps nobody.
+TEST(Owner, OneThatNobodyHasReapedIsDead) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const auto own = own_identity();
+    (void)!::write(ends[1], own->data(), own->size());
+    (void)::pause();
+    ::_exit(0);
+  }
+  char buffer[200];
+  const ssize_t size = ::read(ends[0], buffer, sizeof buffer);
+  ASSERT_GT(size, 0);
+  const std::string identity(buffer, static_cast<std::size_t>(size));
+  EXPECT_TRUE(is_alive(identity));
+  (void)::kill(child, SIGKILL);
+  siginfo_t information{};
+  EXPECT_EQ(::waitid(P_PID, static_cast<id_t>(child), &information, WEXITED | WNOWAIT), 0);
+  EXPECT_FALSE(is_alive(identity));
+  EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_FALSE(is_alive(identity));
+  (void)::close(ends[0]);
+  (void)::close(ends[1]);
+}
+
