@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "agentd/envelope/code_block.h"
+#include "agentd/loop/spending.h"
 #include "agentd/prompts/file_preview.h"
 #include "agentd/providers/recordings.h"
 #include "http/json_fields.h"
@@ -29,6 +30,9 @@ using sbx::http::unknown_field;
 using sbx::http::wrong_type;
 using service::Submitted;
 using std::chrono::milliseconds;
+
+// A run gets no less, nor the request around it.
+constexpr double kLeastSeconds = static_cast<double>(loop::kMinRun.count()) / 1000;
 
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
@@ -77,8 +81,8 @@ class Reader {
   bool check_name(const std::string& name, const std::string& field);
   bool read_budget(const JsonValue& value);
   bool read_ceiling(const JsonValue& value);
-  bool number(const JsonValue& value, const std::string& field, double most, bool whole,
-              double& to);
+  bool number(const JsonValue& value, const std::string& field, double most, bool whole, double& to,
+              double least = 0);
   void finish();
 
   Mode mode_;
@@ -171,13 +175,17 @@ bool Reader::read_iterations(const JsonValue& value) {
 }
 
 bool Reader::number(const JsonValue& value, const std::string& field, double most, bool whole,
-                    double& to) {
+                    double& to, double least) {
   if (whole && !kind(value, field, JsonKind::kInteger)) return false;
   if (value.kind != JsonKind::kInteger && value.kind != JsonKind::kFloat) {
     return fail(wrong_type(field, JsonKind::kFloat, value.kind));
   }
   to = std::strtod(value.text.c_str(), nullptr);
   if (!(to > 0)) return fail(invalid_value(field, field + " must be above 0."));
+  if (to < least) {
+    return fail(invalid_value(
+        field, fmt::format("{} must be at least {:.15g}: no run gets less.", field, least)));
+  }
   if (to <= most) return true;
   return fail(
       {.status = 422,
@@ -213,10 +221,11 @@ bool Reader::read_ceiling(const JsonValue& value) {
     if (!number(value, field, dollars(ceilings_.cost), false, read)) return false;
     budget.cost = {static_cast<std::int64_t>(std::floor(read * 1e6 + 1e-6))};
   } else if (value.key == "sandbox_seconds") {
-    if (!number(value, field, seconds_of(ceilings_.sandbox), false, read)) return false;
+    if (!number(value, field, seconds_of(ceilings_.sandbox), false, read, kLeastSeconds))
+      return false;
     budget.sandbox = whole_milliseconds(read);
   } else if (value.key == "wall_seconds") {
-    if (!number(value, field, seconds_of(ceilings_.wall), false, read)) return false;
+    if (!number(value, field, seconds_of(ceilings_.wall), false, read, kLeastSeconds)) return false;
     budget.wall = whole_milliseconds(read);
   } else {
     std::vector<std::string> names = {"tokens", "cost_usd", "sandbox_seconds", "wall_seconds"};

@@ -43,7 +43,10 @@ Task<void> Driver::run() {
     if (record_.state.phase == Phase::kDone && record_.reason_text.empty()) {
       record_.reason_text = ending_text(record_, detail_);
     }
-    if (record_.state.phase == Phase::kDone) spending_.release_ahead();
+    if (record_.state.phase == Phase::kDone) {
+      record::end_attempts(record_);
+      spending_.release_ahead();
+    }
     on_change_(record_);
   }
 }
@@ -136,20 +139,18 @@ Event Driver::take_reply(ModelReply reply) {
   detail_.clear();  // of a first try at an earlier run
   const Finish finish = reply.completion.finish;
   if (finish == Finish::kFiltered) {
-    made.failure = FailureClass::kProvider;
-    made.error = record::Error{
-        "withheld", "the provider withheld the reply (" + reply.completion.finish_reason + ")"};
+    made.fail(FailureClass::kProvider, {"withheld", "the provider withheld the reply (" +
+                                                        reply.completion.finish_reason + ")"});
     return {.kind = Event::Kind::kProviderFailed};
   }
   const bool cut = finish == Finish::kLength || finish == Finish::kCut;
   auto extracted = envelope::extract_code(last_reply_, language_, cut);
   if (auto* none = std::get_if<envelope::NoCode>(&extracted)) {
-    made.failure = FailureClass::kProvider;
     if (finish == Finish::kCut) {  // not the model's doing: it has nothing to mend
-      made.error = record::Error{"broken", std::string(kBrokenReply)};
+      made.fail(FailureClass::kProvider, {"broken", std::string(kBrokenReply)});
       return {.kind = Event::Kind::kProviderFailed};
     }
-    made.error = record::Error{none->code, none->detail};
+    made.fail(FailureClass::kProvider, {none->code, none->detail});
     repair_ = prompts::Repair{.kind = prompts::RepairKind::kNoCode, .problem = none->detail + "."};
     return {.kind = Event::Kind::kReplyRejected};
   }
@@ -160,8 +161,7 @@ Event Driver::take_reply(ModelReply reply) {
   }
   // SECURITY: a key of ours gets into no sandbox, not even from the one who was given it.
   if (services_.redactor.holds_own(block.code)) {
-    made.failure = FailureClass::kProvider;
-    made.error = record::Error{"own_secret", std::string(kOwnSecret)};
+    made.fail(FailureClass::kProvider, {"own_secret", std::string(kOwnSecret)});
     repair_ = prompts::Repair{.kind = prompts::RepairKind::kNoCode,
                               .problem = std::string(kOwnSecret) + "."};
     return {.kind = Event::Kind::kReplyRejected};
@@ -175,15 +175,18 @@ Task<Event> Driver::execute() {
   if (auto* none = std::get_if<NotRun>(&outcome)) {
     attempt().run_seconds += none->seconds;
     if (none->event.kind == Event::Kind::kSandboxFailed) {
-      attempt().failure = FailureClass::kSandbox;
-      attempt().error = record::Error{"sandbox", none->detail};
+      attempt().fail(FailureClass::kSandbox, {"sandbox", none->detail});
+    } else if (none->cut) {
+      attempt().fail(FailureClass::kTimeout, {"timeout", none->detail});
     }
-    detail_ = none->detail;
+    detail_ = none->cut ? std::string() : none->detail;
     co_return none->event;
   }
   ran_ = std::move(std::get<Ran>(outcome));
+  attempt().outcome = record::Outcome::kRunning;
   attempt().failure.reset();  // of a first try that the sandbox failed
   attempt().error.reset();
+  detail_.clear();
   attempt().run_seconds += ran_->seconds;
   attempt().run = record::run_of(ran_->result, services_.redactor);
   co_return Event{.kind = Event::Kind::kRunEnded};
@@ -196,12 +199,12 @@ Event Driver::evaluate() {
             services_.redactor);
   keep_good_run();
   if (!judgement.failure) {
+    attempt().outcome = record::Outcome::kPassed;
     record_.result = record::Result{.envelope = std::move(judgement.envelope)};
     record_.artifacts = artifacts_of(std::move(*last_ok_), &record_.result->envelope);
     return {.kind = Event::Kind::kPassed};
   }
-  attempt().failure = judgement.failure;
-  attempt().error = record::Error{std::move(judgement.code), std::move(judgement.detail)};
+  attempt().fail(*judgement.failure, {std::move(judgement.code), std::move(judgement.detail)});
   repair_ = std::move(judgement.repair);
   // It was not the program's own time limit that ended it, but what the budget had left.
   if (ran_->cut_by) return {.kind = Event::Kind::kCeilingReached, .ceiling = *ran_->cut_by};

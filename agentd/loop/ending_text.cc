@@ -12,6 +12,10 @@ std::string last_error(const Record& record) {
   return record.attempts.back().error->detail;
 }
 
+double seconds(std::chrono::milliseconds time) {
+  return static_cast<double>(time.count()) / 1000;
+}
+
 // In dollars, to the last digit that is not 0: a budget may be smaller than a cent.
 std::string whole_amount(record::MicroDollars amount) {
   std::string text = fmt::format("{:.6f}", dollars(amount));
@@ -20,7 +24,8 @@ std::string whole_amount(record::MicroDollars amount) {
   return text;
 }
 
-std::string ceiling_text(const Record& record) {
+// `detail`: what is left where it is not all used.
+std::string ceiling_text(const Record& record, std::string_view detail) {
   const record::Budget& budget = record.budget;
   const bool tools = record.mode == record::Mode::kTools;
   switch (record.state.ending.ceiling.value_or(Ceiling::kAttempts)) {
@@ -37,11 +42,17 @@ std::string ceiling_text(const Record& record) {
       return fmt::format("the budget of ${} leaves no room for another model call",
                          whole_amount(budget.cost));
     case Ceiling::kSandboxSeconds:
+      if (!detail.empty()) {
+        return fmt::format("of the budget of {:g} seconds in the sandbox {}",
+                           seconds(budget.sandbox), detail);
+      }
       return fmt::format("the budget of {:g} seconds in the sandbox is used up",
-                         static_cast<double>(budget.sandbox.count()) / 1000);
+                         seconds(budget.sandbox));
     case Ceiling::kWallSeconds:
-      return fmt::format("the request took longer than its {:g} seconds",
-                         static_cast<double>(budget.wall.count()) / 1000);
+      if (!detail.empty()) {
+        return fmt::format("of the request's {:g} seconds {}", seconds(budget.wall), detail);
+      }
+      return fmt::format("the request took longer than its {:g} seconds", seconds(budget.wall));
   }
   return {};
 }
@@ -54,7 +65,7 @@ std::string ending_text(const Record& record, std::string_view detail) {
     case Reason::kPassed:
       return "the program succeeded";
     case Reason::kCeiling:
-      return ceiling_text(record);
+      return ceiling_text(record, detail);
     case Reason::kTimeout:
       return "the program ran into its time limit, which held: " + said;
     case Reason::kSecurity:

@@ -33,7 +33,13 @@ Task<ModelOutcome> ModelStep::ask(std::vector<providers::Message> messages,
   std::optional<RunPlan> run;
   if (brings == Brings::kRun) {
     const auto run_planned = spending_.plan_run(services_.run_wall);
-    if (const auto* possible = std::get_if<RunPlan>(&run_planned)) run = *possible;
+    // A program that cannot be run is not paid for.
+    if (const auto* reached = std::get_if<Ceiling>(&run_planned)) {
+      NoReply none = ceiling(*reached);
+      none.detail = spending_.too_little(*reached);
+      co_return none;
+    }
+    run = std::get<RunPlan>(run_planned);
   }
   const auto refusal = co_await spending_.reserve_call(plan, run);
   if (refusal) co_return NoReply{.event = *refusal};
@@ -67,8 +73,13 @@ NoReply ModelStep::give_up(CallPlan plan, const ProviderError& error, double sec
   std::optional<record::Attempt> billed;
   if (error.may_have_cost) {
     billed.emplace();
-    billed->failure = FailureClass::kProvider;
-    billed->error = record::Error{std::string(to_string(error.trouble)), error.detail};
+    record::Error why{std::string(to_string(error.trouble)), error.detail};
+    if (stop_.cancelled()) {
+      billed->outcome = record::Outcome::kCancelled;
+      billed->error = std::move(why);
+    } else {
+      billed->fail(FailureClass::kProvider, std::move(why));
+    }
     billed->model_seconds = seconds;
     billed->model_tries = error.tries;
     billed->charge = spending_.settle_call(plan, std::nullopt);

@@ -24,7 +24,8 @@ milliseconds rounded_up(double seconds) {
 Task<RunStepOutcome> RunStep::run(std::string language, std::string code) {
   const auto planned = spending_.plan_run(services_.run_wall);
   if (const auto* reached = std::get_if<Ceiling>(&planned)) {
-    NotRun none{.event = {.kind = Event::Kind::kCeilingReached, .ceiling = *reached}};
+    NotRun none{.event = {.kind = Event::Kind::kCeilingReached, .ceiling = *reached},
+                .detail = spending_.too_little(*reached)};
     co_return none;
   }
   const RunPlan plan = std::get<RunPlan>(planned);
@@ -67,6 +68,8 @@ NotRun RunStep::give_up(RunPlan plan, const SandboxFailure& failure, double seco
     none.event.kind = Event::Kind::kCancelled;
   } else if (spending_.out_of_time()) {
     none.event = {.kind = Event::Kind::kCeilingReached, .ceiling = Ceiling::kWallSeconds};
+    none.cut = may_have_run;
+    none.detail = may_have_run ? "it was ended with the request's time" : "";
   }
   return none;
 }

@@ -25,6 +25,7 @@ struct NotRun {
   Event event{};
   std::string detail{};
   double seconds = 0;
+  bool cut = false;  // it may have begun, and was ended with the request's time
 };
 
 using RunStepOutcome = std::variant<Ran, NotRun>;

@@ -81,11 +81,24 @@ std::variant<RunPlan, Ceiling> Spending::plan_run(milliseconds wall) const {
     if (left >= plan.wall) return;
     plan = {.wall = left, .lowered_by = ceiling};
   };
-  lower_to(record_.budget.sandbox - record_.spent.sandbox, Ceiling::kSandboxSeconds);
-  lower_to(std::chrono::duration_cast<milliseconds>(deadline_ - services_.now()),
-           Ceiling::kWallSeconds);
+  for (const Ceiling ceiling : {Ceiling::kSandboxSeconds, Ceiling::kWallSeconds}) {
+    lower_to(left(ceiling), ceiling);
+  }
   if (plan.lowered_by && plan.wall < kMinRun) return *plan.lowered_by;
   return plan;
+}
+
+milliseconds Spending::left(Ceiling ceiling) const {
+  if (ceiling == Ceiling::kSandboxSeconds) return record_.budget.sandbox - record_.spent.sandbox;
+  return std::chrono::duration_cast<milliseconds>(deadline_ - services_.now());
+}
+
+std::string Spending::too_little(Ceiling ceiling) const {
+  const milliseconds there = left(ceiling);
+  if (there <= milliseconds(0)) return {};
+  const auto seconds = [](milliseconds time) { return static_cast<double>(time.count()) / 1000; };
+  return fmt::format("{:g} s are left, and a run needs at least {:g} s", seconds(there),
+                     seconds(kMinRun));
 }
 
 std::string Spending::account(std::string_view unit) const {

@@ -52,6 +52,9 @@ class Spending {
   [[nodiscard]] std::variant<CallPlan, Ceiling> plan_call(std::size_t prompt_bound,
                                                           int max_tokens) const;
   [[nodiscard]] std::variant<RunPlan, Ceiling> plan_run(std::chrono::milliseconds wall) const;
+  // Of the ceiling that plan_run() names: how much is left that is too little for a run. Empty:
+  // nothing is.
+  [[nodiscard]] std::string too_little(Ceiling ceiling) const;
 
   // nullopt: reserved. Otherwise what stands in the way: kCeilingReached or kLedgerFailed. With
   // `run`, the run that the reply is likely to bring is reserved with the call, which spares a wait
@@ -70,6 +73,7 @@ class Spending {
   void release_ahead();
 
  private:
+  [[nodiscard]] std::chrono::milliseconds left(Ceiling ceiling) const;
   [[nodiscard]] std::string account(std::string_view unit) const;
   [[nodiscard]] std::string new_id();
   [[nodiscard]] ledger::Reservation run_reservation(RunPlan plan);

@@ -48,6 +48,7 @@ Task<void> ToolsDriver::run() {
   while (!ending) ending = co_await iterate();
   record_.state.ending = *ending;
   record_.state.phase = Phase::kDone;
+  record::end_attempts(record_);
   record_.reason_text =
       ending->reason == Reason::kPassed ? "the model answered" : ending_text(record_, detail_);
   on_change_(record_);
@@ -121,8 +122,7 @@ Task<std::optional<Ending>> ToolsDriver::iterate() {
   made.model_tries = reply.completion.tries;
   made.text = reply.completion.text;
   if (reply.completion.finish == providers::Finish::kCut) {
-    made.failure = FailureClass::kProvider;
-    made.error = record::Error{"broken", std::string(kBrokenReply)};
+    made.fail(FailureClass::kProvider, {"broken", std::string(kBrokenReply)});
     ending = ending_of({.kind = Event::Kind::kProviderFailed});
     co_return ending;
   }
@@ -140,12 +140,13 @@ Task<std::optional<Ending>> ToolsDriver::iterate() {
 // Half an answer, or none, is told to the model, which has its other steps to do better.
 std::optional<Ending> ToolsDriver::take_answer(const providers::Completion& reply) {
   record::Attempt& made = record_.attempts.back();
-  made.error = fault_of_answer(reply);
-  if (!made.error) {
+  auto fault = fault_of_answer(reply);
+  if (!fault) {
+    made.outcome = record::Outcome::kDone;
     record_.result = record::Result{.kind = record::Result::Kind::kAnswer, .text = made.text};
     return Ending{.reason = Reason::kPassed};
   }
-  made.failure = FailureClass::kProvider;
+  made.fail(FailureClass::kProvider, *std::move(fault));
   if (reply.finish == providers::Finish::kFiltered) {
     return ending_of({.kind = Event::Kind::kProviderFailed});
   }
@@ -175,6 +176,7 @@ Task<std::optional<Ending>> ToolsDriver::use_tools(std::vector<ToolCall> calls) 
     answer(call.id, std::move(use));
     if (ending) break;
   }
+  if (!ending) record_.attempts.back().outcome = record::Outcome::kDone;
   co_return ending;
 }
 
@@ -186,7 +188,11 @@ Task<std::optional<Ending>> ToolsDriver::run_code(std::string language, std::str
   if (auto* none = std::get_if<NotRun>(&outcome)) {
     made.run_seconds += none->seconds;
     use.output = "The sandbox could not run it:\n" + prompts::wrap_data(none->detail);
-    if (none->event.kind != Event::Kind::kSandboxFailed) ending = ending_of(none->event);
+    if (none->event.kind != Event::Kind::kSandboxFailed) {
+      ending = ending_of(none->event);
+      if (none->cut) made.fail(FailureClass::kTimeout, {"timeout", none->detail});
+      detail_ = none->cut ? std::string() : none->detail;
+    }
     co_return ending;
   }
   auto& ran = std::get<Ran>(outcome);
@@ -195,7 +201,10 @@ Task<std::optional<Ending>> ToolsDriver::run_code(std::string language, std::str
   use.is_error = !ran.result.ok();
   use.output = describe_run(ran.result);
   use.run = record::run_of(ran.result, services_.redactor);
-  if (ran.cut_by) ending = Ending{.reason = Reason::kCeiling, .ceiling = ran.cut_by};
+  if (ran.cut_by) {
+    ending = Ending{.reason = Reason::kCeiling, .ceiling = ran.cut_by};
+    made.fail(FailureClass::kTimeout, {"timeout", "its program was ended with the request's time"});
+  }
   // What the last good run left is what the answer can be about.
   if (ran.result.ok() && !ran.result.files.empty()) {
     record_.artifacts = artifacts_of(std::move(ran.result), nullptr);

@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <utility>
+
 #include "runtime/base/utf8.h"
 
 namespace agentd::record {
@@ -50,8 +52,32 @@ Run run_of(const sandbox::RunResult& result, const redact::Redactor& redactor) {
   return run;
 }
 
+std::string_view to_string(Outcome outcome) {
+  constexpr std::string_view kNames[] = {"running", "passed",    "done",
+                                         "failed",  "cancelled", "not_run"};
+  return kNames[static_cast<std::size_t>(outcome)];
+}
+
+void Attempt::fail(loop::FailureClass how, Error why) {
+  outcome = Outcome::kFailed;
+  failure = how;
+  error = std::move(why);
+}
+
 bool has_ended(const Record& record) {
   return record.state.phase == Phase::kDone;
+}
+
+void end_attempts(Record& record) {
+  const bool cancelled = record.state.ending.reason == Reason::kCancelled;
+  for (Attempt& attempt : record.attempts) {
+    if (attempt.outcome != Outcome::kRunning) continue;
+    attempt.outcome = cancelled ? Outcome::kCancelled : Outcome::kNotRun;
+  }
+}
+
+std::string_view class_or_outcome(const Attempt& attempt) {
+  return attempt.failure ? to_string(*attempt.failure) : to_string(attempt.outcome);
 }
 
 std::string_view state_name(const Record& record) {

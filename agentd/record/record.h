@@ -77,10 +77,22 @@ struct ToolUse {
   std::optional<Run> run{};
 };
 
+// What became of an attempt. Nothing counts as passed by default.
+enum class Outcome : std::uint8_t {
+  kRunning,    // under way
+  kPassed,     // its program ran and was judged so
+  kDone,       // kTools: its tools were used, or it was the answer
+  kFailed,     // `failure` says how
+  kCancelled,  // by the client, before it was judged
+  kNotRun,     // the request ended before its program ran
+};
+[[nodiscard]] std::string_view to_string(Outcome outcome);  // "not_run"
+
 // One reply of the model and what came of it; or a call without one that was billed.
 struct Attempt {
   int n = 1;
-  std::optional<loop::FailureClass> failure{};
+  Outcome outcome = Outcome::kRunning;
+  std::optional<loop::FailureClass> failure{};  // with kFailed
   std::optional<Error> error{};
   double model_seconds = 0;
   double run_seconds = 0;
@@ -91,6 +103,8 @@ struct Attempt {
   std::optional<Run> run{};
   std::string text{};            // kTools: what the model said
   std::vector<ToolUse> tools{};  // kTools
+
+  void fail(loop::FailureClass how, Error why);
 };
 
 struct Artifact {
@@ -148,6 +162,11 @@ struct Record {
 // "queued", a phase, or how it ended: "succeeded", "gave_up", "cancelled", "failed".
 [[nodiscard]] std::string_view state_name(const Record& record);
 [[nodiscard]] bool has_ended(const Record& record);
+
+// At the end of a request: an attempt that is still under way was cancelled, or not run.
+void end_attempts(Record& record);
+// The failure's class, or the outcome: "runtime", "passed", "not_run". For logs and metrics.
+[[nodiscard]] std::string_view class_or_outcome(const Attempt& attempt);
 
 // One line for people: "Attempt 2: executing…", "Gave up after 3 attempts: …".
 [[nodiscard]] std::string status_line(const Record& record);

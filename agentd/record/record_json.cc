@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "runtime/base/log.h"
 
@@ -117,6 +118,7 @@ Json tools_json(const std::vector<ToolUse>& tools) {
 
 Json attempt_json(const Attempt& attempt, Mode mode) {
   Json json{{"n", attempt.n},
+            {"outcome", to_string(attempt.outcome)},
             {"class", attempt.failure ? Json(to_string(*attempt.failure)) : Json()},
             {"error", attempt.error
                           ? Json{{"code", attempt.error->code}, {"detail", attempt.error->detail}}
@@ -180,12 +182,23 @@ Json ceiling_json(const Record& record) {
   return iterations ? std::string_view("iterations") : to_string(*ceiling);
 }
 
+// A ceiling is no failure: what it kept from being mended is.
+std::optional<loop::FailureClass> last_failure(const Record& record) {
+  const loop::Ending& ending = record.state.ending;
+  if (ending.failure || ending.reason != loop::Reason::kCeiling) return ending.failure;
+  for (auto attempt = record.attempts.rbegin(); attempt != record.attempts.rend(); ++attempt) {
+    if (attempt->failure) return attempt->failure;
+  }
+  return std::nullopt;
+}
+
 Json reason_json(const Record& record) {
   if (!has_ended(record)) return nullptr;
   const loop::Ending& ending = record.state.ending;
+  const auto failure = last_failure(record);
   return {{"code", to_string(ending.reason)},
           {"ceiling", ceiling_json(record)},
-          {"class", ending.failure ? Json(to_string(*ending.failure)) : Json()},
+          {"class", failure ? Json(to_string(*failure)) : Json()},
           {"text", record.reason_text}};
 }
 

@@ -45,14 +45,21 @@ std::string body_text(const Json& result) {
   return {};
 }
 
+std::string word_of(const std::string& outcome) {
+  if (outcome == "passed" || outcome == "done") return "ok";
+  return outcome == "not_run" ? "not run" : outcome;
+}
+
 std::string attempt_line(const Json& attempt) {
   const std::string failure = text_at(attempt, "class");
-  std::string line = fmt::format(
-      "  {} {:<9} {:6.1f} s  {:>6.0f} tokens  {}", number_at(attempt, "n"),
-      failure.empty() ? "ok" : escape_for_terminal(failure), number_at(attempt, "seconds"),
-      number_at(member(attempt, "tokens"), "input") +
-          number_at(member(attempt, "tokens"), "output"),
-      money(number_at(attempt, "cost_usd")));
+  const std::string outcome = text_at(attempt, "outcome");
+  std::string line =
+      fmt::format("  {} {:<9} {:6.1f} s  {:>6.0f} tokens  {}", number_at(attempt, "n"),
+                  escape_for_terminal(failure.empty() ? word_of(outcome) : failure),
+                  number_at(attempt, "seconds"),
+                  number_at(member(attempt, "tokens"), "input") +
+                      number_at(member(attempt, "tokens"), "output"),
+                  money(number_at(attempt, "cost_usd")));
   const std::string detail = text_at(member(attempt, "error"), "detail");
   if (!detail.empty()) line += "  " + cut_to_width(escape_for_terminal(detail), 100);
   return line + '\n';

@@ -22,8 +22,7 @@ void Metrics::count_ended(const record::Record& record) {
   const char* mode = record.mode == record::Mode::kTools ? "tools" : "code";
   ++requests_[{mode, std::string(state_name(record))}];
   for (const record::Attempt& attempt : record.attempts) {
-    const std::string_view failure = attempt.failure ? to_string(*attempt.failure) : "passed";
-    if (record.mode == record::Mode::kCode) ++attempts_[std::string(failure)];
+    if (record.mode == record::Mode::kCode) ++attempts_[std::string(class_or_outcome(attempt))];
     input_tokens_ += attempt.charge.input_tokens;
     output_tokens_ += attempt.charge.output_tokens;
     model_seconds_ += attempt.model_seconds;

@@ -21,11 +21,16 @@ class Failed(Exception):
 
 @dataclasses.dataclass
 class Attempt:
-    failure: str        # the class, "" for success
+    failure: str        # the class, "" for success; "cancelled", "not_run"
     seconds: float
     tokens: int
     cost_usd: float
     code: str
+
+
+def failure_of(attempt):
+    outcome = attempt["outcome"]
+    return attempt["class"] or ("" if outcome in ("passed", "done") else outcome)
 
 
 @dataclasses.dataclass
@@ -44,7 +49,7 @@ class Record:
 
     @property
     def attempts(self):
-        return [Attempt(attempt["class"] or "", attempt["seconds"], sum(attempt["tokens"].values()),
+        return [Attempt(failure_of(attempt), attempt["seconds"], sum(attempt["tokens"].values()),
                         attempt["cost_usd"], attempt.get("code") or "") for attempt in self.document["attempts"]]
 
     @property
@@ -137,7 +142,7 @@ def run_again(sbxd, language, code, files):
 def settings(socket):
     """What a result depends on: the model, its prices, the prompts, the ceilings."""
     info = call_json(socket, "GET", "/v1/info")
-    provider = {key: value for key, value in info["provider"].items() if key != "origin"}
+    provider = {key: value for key, value in info["provider"].items() if key not in ("origin", "reachable")}
     return {"provider": provider, "prompts": info["prompts"], "ceilings": info["ceilings"]}
 
 

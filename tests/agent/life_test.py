@@ -111,7 +111,7 @@ class Life(unittest.TestCase):
         attempts = [(line["request"], line["attempt"], line["class"], line["input_tokens"], line["tools"])
                     for line in lines if line["event"] == "attempt ended"]
         self.assertEqual(attempts, [(request, 1, "runtime", 1000, 0), (request, 2, "passed", 1000, 0),
-                                    (task, 1, "passed", 1000, 1), (task, 2, "passed", 1000, 0)])
+                                    (task, 1, "done", 1000, 1), (task, 2, "done", 1000, 0)])
         self.assertEqual([line["request"] for line in lines if line["event"] == "request ended"], [request, task])
         self.assertNotIn("quoted", stand.agent.said())
 

@@ -128,7 +128,8 @@ class Attempt:
     """One reply of the model, and what came of it."""
 
     n: int  #: from 1
-    class_: Optional[str]  #: None when it passed; syntax, runtime, envelope, resource, timeout, …
+    outcome: str  #: running, passed, done (a step of tool-calling mode), failed, cancelled, not_run
+    class_: Optional[str]  #: of one that failed: syntax, runtime, envelope, resource, timeout, …
     error: Optional[AttemptError]
     seconds: float
     model_seconds: float

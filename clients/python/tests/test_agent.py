@@ -18,7 +18,7 @@ RUN = {"id": "r1", "status": "exit", "exit_code": 1, "signal": None, "duration_s
        "stdout": "", "stdout_dropped": 0, "stderr": "KeyError: 'area'", "stderr_dropped": 0,
        "limits_hit": ["memory"], "notes": [{"code": "memory", "text": "full", "source": "kernel"}],
        "files": [{"path": "a", "size": 1}], "refused": [{"path": "l", "reason": "symlink"}]}
-ATTEMPT = {"n": 1, "class": "runtime", "error": {"code": "traceback", "detail": "KeyError: 'area'"},
+ATTEMPT = {"n": 1, "outcome": "failed", "class": "runtime", "error": {"code": "traceback", "detail": "KeyError: 'area'"},
            "seconds": 1.5, "model_seconds": 1.0, "run_seconds": 0.5,
            "tokens": {"input": 900, "output": 80}, "cost_usd": 0.001, "estimated": False,
            "usage_flagged": False, "finish_reason": "stop", "model_tries": 1, "code": "print(1)",
@@ -33,7 +33,7 @@ RECORD = {
     "created_at": "2026-01-01T00:00:00.000Z", "ended_at": "2026-01-01T00:00:03.000Z",
     "wall_seconds": 3.0, "prompts": {"codegen": "codegen.v1.python", "repair": "repair.v1"},
     "budget": {"attempts": {"limit": 3, "used": 2}},
-    "attempts": [ATTEMPT, {**ATTEMPT, "n": 2, "class": None, "error": None, "run": None}],
+    "attempts": [ATTEMPT, {**ATTEMPT, "n": 2, "outcome": "passed", "class": None, "error": None, "run": None}],
     "result": {"type": "table", "data": {"columns": ["a"], "rows": [[1]]}, "artifact": None,
                "note": None, "banner": None},
     "artifacts": [{"name": "table.csv", "size": 4, "sha256": "00", "media_type": "text/csv",

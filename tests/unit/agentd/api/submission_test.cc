@@ -100,6 +100,10 @@ TEST(Submission, ABudgetIsAboveZeroAndWithinTheCeilings) {
     EXPECT_EQ(refusal_of(body("1e999")), "invalid_json") << name;
   }
   EXPECT_EQ(refusal_of(R"({"text":"a","budget":{"attempts":1.5}})"), "wrong_type");
+  for (const std::string name : {"sandbox_seconds", "wall_seconds"}) {
+    EXPECT_EQ(refusal_of(R"({"text":"a","budget":{")" + name + "\":0.999}}"), "invalid_value");
+    EXPECT_EQ(refusal_of(R"({"text":"a","budget":{")" + name + "\":1}}"), "ok");
+  }
   const Problem above = problem_of(R"({"text":"a","budget":{"cost_usd":0.03}})");
   EXPECT_EQ(above.field, "budget.cost_usd");
   EXPECT_EQ(above.allowed, std::vector<std::string>{"0.02"});

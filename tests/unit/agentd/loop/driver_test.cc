@@ -13,6 +13,7 @@ TEST_F(DriverTest, AFirstAttemptThatPassesIsTheShortestWay) {
   ASSERT_TRUE(record_.result);
   EXPECT_EQ(record_.result->envelope.text, "hi");
   ASSERT_EQ(record_.attempts.size(), 1U);
+  EXPECT_EQ(record_.attempts[0].outcome, record::Outcome::kPassed);
   EXPECT_EQ(record_.attempts[0].code, "print(1)\n");
   EXPECT_EQ(record_.attempts[0].charge.input_tokens, 1000);
   EXPECT_EQ(record_.spent.tokens, 1200);
@@ -240,11 +241,14 @@ TEST_F(DriverTest, ALongLastLineIsReadWholeAndTheRecordKeepsTheEndsOfIt) {
 
 TEST_F(DriverTest, CancelledBetweenStepsItEndsAtOnce) {
   on_state_ = [this](const Record& record) {
-    if (state_name(record) == "execute") stop_.cancel();
+    if (state_name(record) != "execute") return;
+    EXPECT_EQ(record.attempts[0].outcome, record::Outcome::kRunning);
+    stop_.cancel();
   };
   run(good, passes);
   EXPECT_EQ(states_, "generate execute give_up cancelled");
   EXPECT_TRUE(sandbox_.ran.empty());
+  EXPECT_EQ(record_.attempts[0].outcome, record::Outcome::kCancelled);
 }
 
 }  // namespace

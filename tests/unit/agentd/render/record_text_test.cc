@@ -20,12 +20,14 @@ Json record_with(Json result) {
           {"wall_seconds", 4.25},
           {"attempts",
            {{{"n", 1},
+             {"outcome", "failed"},
              {"class", "runtime"},
              {"error", {{"code", "exit"}, {"detail", "KeyError: 'price'"}}},
              {"seconds", 1.5},
              {"tokens", {{"input", 900}, {"output", 100}}},
              {"cost_usd", 0.0008}},
             {{"n", 2},
+             {"outcome", "passed"},
              {"class", nullptr},
              {"error", nullptr},
              {"seconds", 2.75},
@@ -73,6 +75,14 @@ TEST(AttemptLines, HaveClassTimeTokensAndCost) {
   EXPECT_EQ(attempt_lines(record_with(nullptr)),
             "  1 runtime      1.5 s    1000 tokens  $0.00080  KeyError: 'price'\n"
             "  2 ok           2.8 s    1120 tokens  $0.00043\n");
+  Json record = record_with(nullptr);
+  for (const auto& [outcome, shown] : {std::pair("running", "running  "), {"not_run", "not run  "},
+                                       {"cancelled", "cancelled"}, {"done", "ok       "}}) {
+    record["attempts"][1]["outcome"] = outcome;
+    EXPECT_NE(attempt_lines(record).find(std::string("  2 ") + shown + "    2.8 s"),
+              std::string::npos)
+        << attempt_lines(record);
+  }
 }
 
 TEST(Footer, HasAttemptsTimeCostProviderAndId) {

@@ -190,6 +190,26 @@ TEST(RequestIds, AreToldFromOtherWords) {
   }
 }
 
+TEST_F(RequestServiceTest, AnAttemptThatWasCancelledHasNotPassed) {
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      t.provider_.let_through = 1;
+      t.answer_ = sandbox::SandboxFailure{.kind = sandbox::SandboxFailure::Kind::kCancelled};
+      t.provider_.on_answer = [&t] { t.service_->stop_all(); };
+      const std::string id = co_await t.submit();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      const auto record = co_await t.service_->record(id, kSeven);
+      const Json json = Json::parse(record->text());
+      EXPECT_EQ(json["state"], "cancelled");
+      EXPECT_EQ(json["attempts"][0]["outcome"], "cancelled");
+      EXPECT_EQ(json["attempts"][0]["class"], Json());
+    }
+  };
+  run(Body::run(*this));
+  const std::string text = metrics_.text({});
+  EXPECT_NE(text.find("agentd_attempts_total{class=\"cancelled\"} 1\n"), std::string::npos) << text;
+}
+
 TEST_F(RequestServiceTest, MetricsCountWhatHasEnded) {
   struct Body {
     static Task<void> run(RequestServiceTest& t) {

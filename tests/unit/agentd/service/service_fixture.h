@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -40,6 +41,7 @@ class GatedProvider final : public providers::Provider {
       co_return providers::ProviderError{.trouble = providers::Trouble::kCancelled};
     }
     --waiting;
+    if (on_answer) on_answer();
     co_return test::reply_with("print(1)");
   }
   void open() {
@@ -49,9 +51,12 @@ class GatedProvider final : public providers::Provider {
   [[nodiscard]] Task<void> until_waiting(int number) {
     while (waiting < number) (void)co_await changed_.wait();
   }
+  // After let_through was changed.
+  void look() { changed_.notify_all(); }
   int asked = 0;
   int waiting = 0;
   int let_through = 0;  // of the calls: the first ones
+  std::function<void()> on_answer{};
 
  private:
   providers::ProviderInfo info_{.kind = "fake", .model = "m"};
