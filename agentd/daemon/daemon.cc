@@ -187,6 +187,8 @@ service::Gauges Daemon::gauges() const {
 }
 
 int Daemon::run() {
+  gauges.unsaved_records = parts_->requests.unsaved();
+  gauges.unwritten_charges = ledger_.unwritten();
   tasks_.spawn(watch_signals());
   tasks_.spawn(start());
   loop_.run();
@@ -295,5 +297,7 @@ Task<void> Daemon::end(seconds drain_time) {
 int serve(Started started, sbx::UniqueFd signals) {
   return Daemon(std::move(started), std::move(signals)).run();
 }
+  const bool stored = co_await parts_->requests.store_the_rest(sbx::async::after(kAnswerTime));
+  if (!stored) exit_code_ = 1;
 
 }  // namespace agentd::daemon

@@ -9,6 +9,7 @@
 // SQLite (book.h, sqlite_ledger.h); this interface is what another one would implement.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -67,7 +68,8 @@ class Ledger {
   virtual ~Ledger() = default;
 
   // An Error means that nothing is known to be reserved: do not spend. So it is when the
-  // reservation was settled or released before, by the death of its owner too.
+  // reservation was settled or released before, by the death of its owner too, and while something
+  // that was settled or released cannot be written.
   // `ahead` is for what comes next: in the same transaction, where there is room for it too; it is
   // no reason to refuse the first.
   [[nodiscard]] virtual sbx::async::Task<sbx::Result<Grant>> reserve(
@@ -75,13 +77,18 @@ class Ledger {
   // Is not waited for; what is asked of the ledger after it comes after it, and a reservation that
   // was granted after it tells that it is committed. Accounts of the reservation that `actual` does
   // not name are billed as reserved. A reservation that is settled or released already stays as it
-  // is. A failure is logged, and the reservation stands until release_dead_owners() makes up for
-  // it: nothing is spent without a record.
+  // is. A failure is logged, and the reservation stands until it is made up for, by the next call
+  // or by make_up(): nothing is spent without a record.
   virtual void settle(std::string id, std::vector<Actual> actual) = 0;
   // Nothing was spent of it. As settle() otherwise.
   virtual void release(std::string id, std::string reason) = 0;
-  // Makes up for what could not be settled or released, and releases what processes that are dead
-  // had reserved. How many reservations of the dead that were.
+  // Waits for what was settled and released so far, and tries once more what could not be written.
+  // False: some of it still cannot be. Does not wait where everything is written.
+  [[nodiscard]] virtual sbx::async::Task<bool> make_up() = 0;
+  // How many settlements and releases could not be written so far.
+  [[nodiscard]] virtual std::size_t unwritten() const = 0;
+  // Makes up, and releases what processes that are dead had reserved. How many reservations of the
+  // dead that were.
   [[nodiscard]] virtual sbx::async::Task<sbx::Result<int>> release_dead_owners() = 0;
 };
 

@@ -1,11 +1,12 @@
 // SqliteLedger: the Book as a Ledger, on the store's queue, so that the loop never waits for a
 // disk.
 //
-// A settlement or release that fails (a full disk) is kept and made up for by
-// release_dead_owners(), which is called now and then: what was spent would else count as nothing
-// once this process has ended, and what was not would stay reserved until then.
+// A settlement or release that fails (a full disk) is kept and made up for before anything more is
+// reserved: what was spent would else count as nothing once this process has ended, and what was
+// not would stay reserved until then.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <vector>
 
@@ -25,17 +26,20 @@ class SqliteLedger final : public Ledger {
                                                std::optional<Reservation> ahead) override;
   void settle(std::string id, std::vector<Actual> actual) override;
   void release(std::string id, std::string reason) override;
+  sbx::async::Task<bool> make_up() override;
+  [[nodiscard]] std::size_t unwritten() const override { return failed_.size(); }
   sbx::async::Task<sbx::Result<int>> release_dead_owners() override;
 
  private:
   void keep(const sbx::Error& error, std::function<void()> again);
-  void make_up();
+  [[nodiscard]] sbx::async::Task<void> until_tried();
 
   Book& book_;
   store::Queue& queue_;
   // Calls that failed. At most two for each request under way, its call's and the run's that was
   // reserved with it: without room for them none is granted another.
   std::vector<std::function<void()>> failed_;
+  std::size_t under_way_ = 0;  // settlements and releases that the queue has
 };
 
 }  // namespace agentd::ledger

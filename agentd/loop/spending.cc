@@ -140,6 +140,12 @@ Task<std::optional<Event>> Spending::reserve_call(CallPlan plan, std::optional<R
 }
 
 Task<std::optional<Event>> Spending::reserve_run(RunPlan plan) {
+  // What the model's reply cost comes first: no run comes of a charge that cannot be written.
+  // Recorded replies cost nothing that could be lost.
+  if (!provider_.replayed) {
+    const bool written = co_await ledger_.make_up();
+    if (!written) co_return Event{.kind = Event::Kind::kLedgerFailed};
+  }
   if (ahead_ && ahead_->wall >= plan.wall) {
     reservation_ = std::exchange(ahead_, std::nullopt)->reservation;
     co_return std::nullopt;

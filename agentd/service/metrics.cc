@@ -64,6 +64,10 @@ std::string Metrics::text(const Gauges& gauges) const {
   one(text, "agentd_run_seconds_total", "counter", "Of it, waiting for the sandbox.", run_seconds_);
   one(text, "agentd_running", "gauge", "Requests that are worked on.", gauges.running);
   one(text, "agentd_queued", "gauge", "Requests that wait.", gauges.queued);
+  one(text, "agentd_unsaved_records", "gauge", "Records of ended requests that wait for room.",
+      gauges.unsaved_records);
+  one(text, "agentd_unwritten_charges", "gauge", "Charges and releases that wait for room.",
+      gauges.unwritten_charges);
   one(text, "agentd_connections", "gauge", "Open connections.", gauges.connections);
   one(text, "process_resident_memory_bytes", "gauge", "Memory.", gauges.resident_bytes);
   one(text, "process_open_fds", "gauge", "Descriptors.", gauges.open_fds);

@@ -18,6 +18,8 @@ namespace agentd::service {
 struct Gauges {
   std::size_t running = 0;
   std::size_t queued = 0;
+  std::size_t unsaved_records = 0;    // that wait for room on the disk,
+  std::size_t unwritten_charges = 0;  // and settlements and releases
   std::size_t connections = 0;
   std::uint64_t resident_bytes = 0;
   std::uint64_t open_fds = 0;

@@ -46,6 +46,13 @@ std::optional<Problem> RequestService::refusal(const Submitted& submitted) {
                    .detail = "agentd is ending.",
                    .retry_after = kRetryAfter};
   }
+  if (unsaved() > parts_.limits.running + parts_.limits.queued) {
+    return Problem{.status = 500,
+                   .code = "not_stored",
+                   .detail = fmt::format("{} results wait for room in the store.", unsaved()),
+                   .fix = "make room on the file system of the state directory",
+                   .retry_after = kRetryAfter};
+  }
   const bool full = running_ >= parts_.limits.running && queue_.size() >= parts_.limits.queued;
   const bool heavy = held_bytes_ + submitted.held_bytes > parts_.limits.held_bytes;
   if (!full && !heavy) return std::nullopt;
@@ -225,20 +232,9 @@ Task<Result<bool>> RequestService::save(Entry entry) {
   };
   auto saved = co_await parts_.store.write(job);
   stores_records_ = saved.has_value();
+  // There is room: also for what had none.
+  if (saved && !saving_again_ && unsaved() > 0) tasks_.spawn(save_what_failed());
   co_return saved;
-}
-
-// Records of requests that have ended, and that the disk had no room for.
-Task<void> RequestService::save_what_failed() {
-  std::vector<Live> unsaved;
-  for (const auto& [id, live] : live_) {
-    if (live->sealed) unsaved.push_back(live);
-  }
-  for (const Live& live : unsaved) {
-    const auto saved = co_await save(entry_of(*live, live->events));
-    if (!saved) co_return;
-    live_.erase(live->record.id);
-  }
 }
 
 Task<void> RequestService::store_artifacts(LiveRequest& live) {
@@ -249,15 +245,7 @@ Task<void> RequestService::store_artifacts(LiveRequest& live) {
     return clean_artifacts(std::move(artifacts), redactor);
   };
   live.record.artifacts = co_await parts_.pool.run(cleaning);
-  std::vector<std::string> contents;
-  for (record::Artifact& artifact : live.record.artifacts) {
-    contents.push_back(std::exchange(artifact.content, {}));
-  }
-  auto job = [&files = parts_.artifacts, id = live.record.id, contents = std::move(contents)] {
-    return files.write(id, contents);
-  };
-  const auto written = co_await parts_.store.run(job);
-  stores_files_ = written.has_value();
+  const auto written = co_await write_files(live);
   if (written) co_return;
   live.record.artifacts.clear();
   // A result without its files is none.
@@ -314,9 +302,14 @@ Task<RequestService::Cancelled> RequestService::cancel(std::string id, Caller ca
 }
 
 Task<void> RequestService::tend(ledger::Ledger& ledger) {
+  auto due = sbx::async::after(parts_.limits.tend_every);
   for (;;) {
-    (void)co_await parts_.loop.sleep_until(sbx::async::after(parts_.limits.tend_every));
-    co_await save_what_failed();
+    const auto again = sbx::async::after(parts_.limits.retry_every);
+    (void)co_await parts_.loop.sleep_until(std::min(due, again));
+    if (ledger.unwritten() > 0) (void)co_await ledger.make_up();  // or the next time
+    if (!saving_again_ && unsaved() > 0) co_await save_what_failed();
+    if (steady_clock::now() < due) continue;
+    due = sbx::async::after(parts_.limits.tend_every);
     const auto released = co_await ledger.release_dead_owners();
     if (!released) {
       sbx::log::warning("reservations of the dead could not be released",

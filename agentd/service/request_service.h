@@ -61,6 +61,8 @@ struct ServiceLimits {
   std::int64_t history = 1000;
   std::int64_t artifact_bytes = 1LL << 30;
   std::chrono::milliseconds tend_every{60'000};
+  std::chrono::milliseconds retry_every{1'000};     // what could not be stored
+  std::chrono::milliseconds files_patience{5'000};  // how long files of a result wait for room
 };
 
 class RequestService {
@@ -113,9 +115,12 @@ class RequestService {
                                                                        std::string name,
                                                                        Caller caller);
 
-  // Now and then releases reservations of dead processes, and stores records that could not be
+  // Now and then releases reservations of dead processes, and each second stores what could not be
   // stored before. Until its task is destroyed.
   [[nodiscard]] sbx::async::Task<void> tend(ledger::Ledger& ledger);
+  // At the end: stores what could not be stored before, until the deadline. False: some of it is
+  // lost, which the log names.
+  [[nodiscard]] sbx::async::Task<bool> store_the_rest(sbx::async::Deadline deadline);
 
   // From here on nothing is taken (503).
   void close() { closed_ = true; }
@@ -128,8 +133,11 @@ class RequestService {
   // Then: until those who followed a request to its end have asked for its record, too.
   [[nodiscard]] sbx::async::Task<sbx::async::Wake> told(sbx::async::Deadline deadline);
 
-  // False: what was to be stored last could not be. Requests will be refused, or lose their files.
-  [[nodiscard]] bool stores() const { return stores_records_ && stores_files_; }
+  // False: what was to be stored last could not be, or something still waits for being stored.
+  // Requests will be refused, or lose their files.
+  [[nodiscard]] bool stores() const;
+  // Requests that have ended and whose records wait for room.
+  [[nodiscard]] std::size_t unsaved() const;
   [[nodiscard]] static bool is_id(std::string_view text);
 
   [[nodiscard]] std::size_t running() const { return running_; }
@@ -158,6 +166,7 @@ class RequestService {
                                         const std::vector<LiveEvent>& events) const;
   [[nodiscard]] sbx::async::Task<sbx::Result<bool>> save(history::Entry entry);
   [[nodiscard]] sbx::async::Task<void> save_what_failed();
+  [[nodiscard]] sbx::async::Task<sbx::Result<void>> write_files(LiveRequest& live);
   [[nodiscard]] sbx::async::Task<void> store_artifacts(LiveRequest& live);
   [[nodiscard]] sbx::async::Task<void> prune();
   [[nodiscard]] sbx::async::Task<void> forget(std::string id);
@@ -174,6 +183,7 @@ class RequestService {
   bool closed_ = false;
   bool stores_records_ = true;
   bool stores_files_ = true;
+  bool saving_again_ = false;
   // Ended while closed, and followed: that their records are asked for is waited for; and of those
   // with files (true), which are asked for then, all the time that there is.
   std::map<std::string, bool> untold_;

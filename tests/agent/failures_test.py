@@ -408,3 +408,60 @@ if INSIDE in os.environ:
 
 if __name__ == "__main__":
     main()
+        def show(self, request):
+            return self.stand.agent.record(request)
+
+        def full_during_the_call(self):
+            """A request whose disk is full from the middle of its model call on, at its end."""
+            agent, model = self.stand.agent, self.stand.model
+            hold, asked = threading.Event(), len(model.asked)
+            self.stand.play([program("x") | {"hold": hold}], [TEXT])
+            request = agent.submit("t" * 9000)
+            until(lambda: len(model.asked) > asked, "the model is asked")
+            self.fill()
+            hold.set()
+            return request, agent.wait(request)
+
+        def test_no_run_follows_a_charge_that_cannot_be_written_and_it_is_written_when_there_is_room(self):
+            agent = self.stand.agent
+            request, record = self.full_during_the_call()
+            self.assertEqual((record["state"], record["reason"]["code"]), ("failed", "ledger"), record["reason"])
+            self.assertEqual(self.stand.box.ran, [])
+            self.assertEqual([attempt["outcome"] for attempt in record["attempts"]], ["not_run"])
+            health = agent.call("GET", "/healthz").json()
+            self.assertEqual((health["status"], health["store"]), ("failing", "failed"))
+            metrics = agent.call("GET", "/metrics").content.decode()
+            self.assertRegex(metrics, r"(?m)^agentd_unwritten_charges [1-9]")
+            self.assertRegex(metrics, r"(?m)^agentd_unsaved_records 1$")
+            self.room()
+            until(lambda: agent.call("GET", "/healthz").json()["store"] == "ok", "all is written")
+            (_, settled, reserved), = [each for each in balances(agent) if each[0].endswith(f"{request}/tokens")]
+            self.assertEqual((settled, reserved), (record["tokens"], 0))
+            agent.stop(signal.SIGKILL)      # what is on the disk is all that is left
+            agent.start()
+            self.assertEqual(self.show(request), record)
+
+        def test_a_result_that_could_not_be_stored_is_written_at_the_end_where_there_is_room(self):
+            agent = self.stand.agent
+            for room in (True, False):
+                hold, ran_before = threading.Event(), len(self.stand.box.ran)
+                self.stand.play([program("x")], [{"hold": hold, "then": ran(
+                    envelope("text", "long " * 2000) + "\n")}])
+                request = agent.submit("t" * 9000)
+                until(lambda: len(self.stand.box.ran) > ran_before, "its program runs")
+                self.fill()
+                hold.set()
+                record = agent.wait(request)
+                self.assertEqual(record["state"], "succeeded", record["reason"])
+                if room:
+                    self.room()
+                agent.process.send_signal(signal.SIGTERM)
+                self.assertEqual(agent.process.wait(PATIENCE), 0 if room else 1)
+                if not room:
+                    self.assertIn(request, agent.said().split('"a record is lost"')[1].splitlines()[0])
+                    self.room()
+                agent.start()
+                self.assertEqual(self.show(request)["state"], "succeeded" if room else "failed")
+                if room:
+                    self.assertEqual(self.show(request), record)
+

@@ -70,6 +70,7 @@ TestLedger::TestLedger(sbx::async::Loop& loop)
       ledger(book, queue) {}
 
 sbx::async::Task<void> TestLedger::written() {
+  (void)co_await ledger.make_up();
   auto nothing = [] { return true; };
   (void)co_await queue.run(nothing);
 }

@@ -284,6 +284,36 @@ TEST_F(BookTest, ASettlementOrReleaseThatFailedIsMadeUpForLater) {
   expect_balance(book, 7, 0);
 }
 
+TEST_F(BookTest, OnTopOfAChargeThatCannotBeWrittenNothingIsReserved) {
+  busy_milliseconds_ = 10;
+  store::Database database = open_database();
+  Book book = open(database);
+  store::Database other = open_database();
+  EXPECT_TRUE(granted(book, of("r", 60)).granted);
+  sbx::async::Loop loop;
+  store::Queue queue(loop, database);
+  SqliteLedger ledger(book, queue);
+  struct Body {
+    static sbx::async::Task<void> run(Ledger& ledger, store::Database& other) {
+      EXPECT_TRUE(other.begin(store::Durability::kProcess));  // nobody else can write
+      ledger.settle("r", {{"a", 7}});
+      bool written = co_await ledger.make_up();
+      EXPECT_FALSE(written);
+      EXPECT_EQ(ledger.unwritten(), 1U);
+      auto grant = co_await ledger.reserve(of("more", 1), std::nullopt);
+      EXPECT_FALSE(grant);
+      other.rollback();
+      grant = co_await ledger.reserve(of("more", 1), std::nullopt);
+      EXPECT_TRUE(grant && grant->granted);
+      EXPECT_EQ(ledger.unwritten(), 0U);
+      written = co_await ledger.make_up();
+      EXPECT_TRUE(written);
+    }
+  };
+  sbx::async::test::run_on(loop, Body::run(ledger, other));
+  expect_balance(book, 7, 1);
+}
+
 TEST_F(BookTest, SurvivesBeingClosedAndOpened) {
   {
     Book book = open();
@@ -325,8 +355,6 @@ TEST(Owner, ThisProcessIsAliveAndAnotherWithItsPidIsNot) {
   EXPECT_TRUE(is_alive(boot + ":1/../self:1"));
 }
 
-}  // namespace
-}  // namespace agentd::ledger
 // As in a container whose first process reaps nobody.
 TEST(Owner, OneThatNobodyHasReapedIsDead) {
   int ends[2];
@@ -353,3 +381,5 @@ TEST(Owner, OneThatNobodyHasReapedIsDead) {
   (void)::close(ends[1]);
 }
 
+}  // namespace
+}  // namespace agentd::ledger

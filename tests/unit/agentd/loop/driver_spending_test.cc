@@ -64,6 +64,7 @@ TEST_F(DriverTest, ACallThatWasCancelledInTheMiddleIsAmongTheAttemptsWithItsChar
   ASSERT_EQ(record_.attempts.size(), 2U);
   EXPECT_EQ(record_.attempts[1].n, 2);
   EXPECT_EQ(record_.attempts[1].error->code, "cancelled");
+  EXPECT_EQ(record_.attempts[1].outcome, record::Outcome::kCancelled);
   std::int64_t tokens = 0;
   for (const record::Attempt& attempt : record_.attempts) {
     tokens += attempt.charge.input_tokens + attempt.charge.output_tokens;
@@ -168,6 +169,52 @@ TEST_F(DriverTest, AReplyGetsNoMoreTokensThanAreLeft) {
   EXPECT_LT(asked.max_tokens, 2048);
   EXPECT_LE(static_cast<std::int64_t>(prompts::token_bound(asked.messages, {})) + asked.max_tokens,
             4500);
+}
+
+TEST_F(DriverTest, WhatCannotBeRunIsNotPaidForAndTheReasonSaysWhatIsLeft) {
+  record_.budget.sandbox = milliseconds(900);
+  run(good, passes);
+  EXPECT_EQ(state_name(record_), "gave_up");
+  EXPECT_TRUE(provider_.asked.empty());
+  EXPECT_EQ(record_.reason_text,
+            "of the budget of 0.9 seconds in the sandbox 0.9 s are left, and a run needs at least "
+            "1 s");
+  begin("r2");
+  run(
+      [this](int) -> CompletionResult {
+        now_ += record_.budget.wall - milliseconds(500);
+        return reply_with("print(1)");
+      },
+      passes);
+  EXPECT_EQ(record_.state.ending.ceiling, Ceiling::kWallSeconds);
+  EXPECT_EQ(record_.reason_text,
+            "of the request's 180 seconds 0.5 s are left, and a run needs at least 1 s");
+  ASSERT_EQ(record_.attempts.size(), 1U);
+  EXPECT_EQ(record_.attempts[0].outcome, record::Outcome::kNotRun);
+  EXPECT_FALSE(record_.attempts[0].failure);
+  EXPECT_TRUE(sandbox_.ran.empty());
+}
+
+// The disk is full from the middle of the model call on.
+TEST_F(DriverTest, NoRunComesOfACallWhoseChargeCannotBeWritten) {
+  auto other = store::Database::open({.path = ledger_.directory.path() + "/agentd.db"});
+  ASSERT_TRUE(other);
+  on_state_ = [&](const Record& record) {
+    if (!has_ended(record)) return;
+    EXPECT_GT(ledger_.ledger.unwritten(), 0U);
+    EXPECT_TRUE(other->execute("ALTER TABLE away RENAME TO accounts"));  // there is room again
+  };
+  run(
+      [&](int) -> CompletionResult {
+        EXPECT_TRUE(other->execute("ALTER TABLE accounts RENAME TO away"));
+        return reply_with("print(1)");
+      },
+      passes);
+  EXPECT_EQ(states_, "generate execute give_up failed");
+  EXPECT_EQ(record_.state.ending.reason, Reason::kLedger);
+  EXPECT_TRUE(sandbox_.ran.empty());
+  EXPECT_GT(record_.spent.tokens, 0) << "and in the ledger, as the fixture has seen";
+  EXPECT_EQ(record_.attempts.at(0).outcome, record::Outcome::kNotRun);
 }
 
 TEST_F(DriverTest, ABudgetThatHoldsNoCallIsAGiveUpWithoutOne) {

@@ -183,6 +183,7 @@ TEST_F(RequestServiceTest, WhatWasStoredIsCleanedAgainAndWhatTheDiskChangedIsNot
 }
 
 TEST_F(RequestServiceTest, AResultWhoseFilesCannotBeStoredIsNoSuccess) {
+  reset({.files_patience = std::chrono::milliseconds(0)});
   sandbox::RunResult result = test::ok_run(R"({"type":"file","artifact_path":"/output/a.csv"})");
   result.files = {{.path = "a.csv", .size = 1, .content = "x"}};
   answer_ = result;
@@ -233,6 +234,72 @@ TEST_F(RequestServiceTest, ARecordThatCouldNotBeStoredIsKeptAndStoredLater) {
       EXPECT_TRUE(t.service_->stores());
       const auto events = co_await t.service_->stored_events(id, kSeven);
       EXPECT_EQ(Json::parse(events->text()).back()["event"], "end");
+    }
+  };
+  run(Body::run(*this, *other));
+}
+
+TEST_F(RequestServiceTest, FilesOfAResultWaitAWhileForRoom) {
+  reset({.retry_every = std::chrono::milliseconds(1),
+         .files_patience = std::chrono::milliseconds(60'000)});
+  sandbox::RunResult result = test::ok_run(R"({"type":"file","artifact_path":"/output/a.csv"})");
+  result.files = {{.path = "a.csv", .size = 1, .content = "x"}};
+  answer_ = result;
+  const std::string place = ledger_.directory.path() + "/artifacts";
+  std::filesystem::remove(place);
+  struct Body {
+    static Task<void> run(RequestServiceTest& t, const std::string& place) {
+      t.provider_.open();
+      const std::string id = co_await t.submit();
+      while (t.service_->stores()) {
+        (void)co_await t.loop_.sleep_until(sbx::async::after(std::chrono::milliseconds(1)));
+      }
+      std::filesystem::create_directory(place);
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      const std::string state = co_await t.state_of(id);
+      EXPECT_EQ(state, "succeeded");
+      EXPECT_TRUE(t.service_->stores());
+      const auto file = co_await t.service_->artifact(id, "a.csv", kSeven);
+      EXPECT_TRUE(file);
+    }
+  };
+  run(Body::run(*this, place));
+}
+
+TEST_F(RequestServiceTest, WhatCouldNotBeStoredIsStoredWithTheNextSuccessOrAtTheEnd) {
+  reset({.retry_every = std::chrono::milliseconds(4)});
+  auto other = store::Database::open({.path = ledger_.directory.path() + "/agentd.db"});
+  ASSERT_TRUE(other);
+  struct Body {
+    static Task<std::string> lose(RequestServiceTest& t, store::Database& other) {
+      std::string id = co_await t.submit();
+      co_await t.provider_.until_waiting(1);
+      EXPECT_TRUE(other.execute("ALTER TABLE requests RENAME TO away"));
+      t.provider_.let_through = t.provider_.asked;
+      t.provider_.look();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      EXPECT_EQ(t.service_->unsaved(), 1U);
+      EXPECT_FALSE(t.service_->stores());
+      co_return id;
+    }
+    static Task<void> run(RequestServiceTest& t, store::Database& other) {
+      const std::string first = co_await lose(t, other);
+      bool stored = co_await t.service_->store_the_rest(sbx::async::after(std::chrono::seconds(0)));
+      EXPECT_FALSE(stored);
+      EXPECT_TRUE(other.execute("ALTER TABLE away RENAME TO requests"));
+      const std::string second = co_await t.submit();
+      while (t.service_->unsaved() > 0) {
+        (void)co_await t.loop_.sleep_until(sbx::async::after(std::chrono::milliseconds(1)));
+      }
+      EXPECT_TRUE((*t.history_.find(first))->ended);
+      (void)co_await t.service_->cancel(second, kSeven);
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      const std::string third = co_await lose(t, other);
+      EXPECT_TRUE(other.execute("ALTER TABLE away RENAME TO requests"));
+      stored = co_await t.service_->store_the_rest(sbx::async::test::soon());
+      EXPECT_TRUE(stored);
+      EXPECT_TRUE(t.service_->stores());
+      EXPECT_TRUE((*t.history_.find(third))->ended);
     }
   };
   run(Body::run(*this, *other));
