@@ -76,8 +76,10 @@ TEST(AttemptLines, HaveClassTimeTokensAndCost) {
             "  1 runtime      1.5 s    1000 tokens  $0.00080  KeyError: 'price'\n"
             "  2 ok           2.8 s    1120 tokens  $0.00043\n");
   Json record = record_with(nullptr);
-  for (const auto& [outcome, shown] : {std::pair("running", "running  "), {"not_run", "not run  "},
-                                       {"cancelled", "cancelled"}, {"done", "ok       "}}) {
+  for (const auto& [outcome, shown] : {std::pair("running", "running  "),
+                                       {"not_run", "not run  "},
+                                       {"cancelled", "cancelled"},
+                                       {"done", "ok       "}}) {
     record["attempts"][1]["outcome"] = outcome;
     EXPECT_NE(attempt_lines(record).find(std::string("  2 ") + shown + "    2.8 s"),
               std::string::npos)
