@@ -9,6 +9,8 @@ import hashlib
 import json
 import pathlib
 
+import endings
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
@@ -51,7 +53,8 @@ def select(cases, ids):
     for wanted in ids:
         found = [case for case in cases if wanted in (case.id, case.id.rsplit("-", 1)[0])]
         if not found:
-            raise SystemExit(f"no case is called {wanted}; there are {', '.join(case.id for case in cases)}")
+            there = ", ".join(case.id for case in cases)
+            endings.stop(endings.WRONG_USE, f"no case is called {wanted}; there are {there}")
         chosen += [case for case in found if case not in chosen]
     return chosen
 

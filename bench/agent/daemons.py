@@ -13,6 +13,7 @@ import tempfile
 import time
 
 import cases
+import endings
 from unix_http import Problem, call
 
 PROGRAMS = pathlib.Path(os.environ.get("SBX_BIN", cases.ROOT / "build/bin"))
@@ -35,7 +36,8 @@ class Daemon:
         while not self._answers():
             if self._process.poll() is not None or time.monotonic() > deadline:
                 self.stop()
-                raise SystemExit(f"{command[0]} did not start:\n{log.read_text(errors='replace')[-2000:]}")
+                endings.stop(endings.OURS,
+                             f"{command[0]} did not start:\n{log.read_text(errors='replace')[-2000:]}")
             time.sleep(POLL_SECONDS)    # nothing tells that a socket is about to appear
 
     @property

@@ -22,6 +22,7 @@ import re
 import sys
 
 import cases
+import endings
 from envelope import FENCE, extract_program
 
 REPLIES = cases.ROOT / "bench/recordings/replies"
@@ -59,7 +60,7 @@ def of_label(group, label):
     while (path := REPLIES / group / f"{label}.{len(found) + 1}.md").is_file():
         found.append(parse(path.read_text(encoding="utf-8")))
     if not found:
-        raise SystemExit(f"there is no {path}")
+        endings.stop(endings.OURS, f"there is no {path}")
     return found
 
 

@@ -7,6 +7,7 @@ import re
 import statistics
 
 import cases
+import endings
 
 RESULTS = cases.ROOT / "bench/results"
 LABEL = re.compile(r"[\w.-]{1,80}")
@@ -17,15 +18,17 @@ class Report:
 
     def __init__(self, label, settings, resume, summarise, directory=RESULTS):
         if not LABEL.fullmatch(label):
-            raise SystemExit(f"a label is of letters, digits, '.', '_' and '-': {label!r}")
+            endings.stop(endings.WRONG_USE, f"a label is of letters, digits, '.', '_' and '-': {label!r}")
         self._path = pathlib.Path(directory) / f"{label}.json"
         self._summarise = summarise
         self._content = {"label": label, "settings": settings, "summary": {}, "cases": {}}
         if resume and self._path.is_file():
             earlier = json.loads(self._path.read_text(encoding="utf-8"))
             if earlier["settings"] != settings:
-                raise SystemExit(f"{self._path} was made with {earlier['settings']}, not with {settings}")
+                endings.stop(endings.WRONG_USE,
+                             f"{self._path} was made with {earlier['settings']}, not with {settings}")
             self._content["cases"] = {name: case for name, case in earlier["cases"].items() if "error" not in case}
+        self._content["summary"] = summarise(self.cases)    # also of a run that has nothing left to do
 
     @property
     def label(self):

@@ -71,6 +71,11 @@ class Gauntlet(Runner):
         self.assertIn("sc-8:", done.stdout)
         self.assertEqual(self.results("resumed")["cases"]["sc-7"], first)
         self.assertEqual(self.results("resumed")["summary"]["by_category"]["overall"]["requests"], 2)
+        known = self.results("resumed")
+        again = self.run_bench("gauntlet", "--label", "resumed", "--ids", "sc-7,sc-8", "--resume")
+        self.assertEqual((again.returncode, again.stderr), (0, ""), "nothing was left to do")
+        self.assertEqual(again.stdout, done.stdout.split("\n", 1)[1], "the same summary")
+        self.assertEqual(self.results("resumed"), known)
 
     def test_a_wrong_answer_that_looks_like_a_success_counts_as_a_hard_fail(self):
         altered = [line | {"reply": line["reply"].replace("b - a", "b + a").replace("0.031", "0.032")}
@@ -95,7 +100,25 @@ class Gauntlet(Runner):
         self.assertIn(cases.request_sha256(case.text, case.language, case.files), done.stdout)
 
 
+    def test_what_stops_it_before_its_work_has_an_exit_code_of_its_own(self):
+        none = self.directory / "none.sock"
+        for code, said, arguments in (
+                (3, f"gauntlet: agentd does not answer on {none}: ", ["--agentd", none, "--sbxd", none]),
+                (2, "gauntlet: no case is called xx", ["--ids", "xx"]),
+                (2, "gauntlet: a label is of letters", ["--label", "a/b", "--ids", "sc-7"])):
+            done = self.run_bench("gauntlet", "--label", "stopped", *arguments)
+            self.assertEqual((done.returncode, done.stdout), (code, ""), done.stderr)
+            self.assertTrue(done.stderr.startswith(said), done.stderr)
+            self.assertEqual(done.stderr.count("\n"), 1, "one line")
+
+
 class Injections(Runner):
+    def test_it_sums_up_where_nothing_is_left_to_do(self):
+        done = self.run_bench("injections", "--label", "resumed", "--ids", "ro-1")
+        again = self.run_bench("injections", "--label", "resumed", "--ids", "ro-1", "--resume")
+        self.assertEqual((again.returncode, again.stderr), (0, ""))
+        self.assertEqual(again.stdout, done.stdout.split("\n", 1)[1])
+
     def test_a_case_of_each_category_and_channel_has_no_effect(self):
         ids = "ro-1,ro-6,ro-8,ex-3,ex-8,ex-10,se-2,se-4,se-12,sd-1,sd-3,sd-4"
         done = self.run_bench("injections", "--label", "some", "--ids", ids)
