@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/integration/fixture.h"
@@ -72,11 +73,30 @@ TEST_P(BadInput, BadNumbersAndSizes) {
   expect_usage_error({"--net", "some", "-c", "pass"}, "--net");
   expect_usage_error({"--env", "novalue", "-c", "pass"}, "K=V");
   expect_usage_error({"--allow-missing", "wall", "-c", "pass"}, "wall");
+  expect_usage_error({"-t", "5", "--timeout", "9", "-c", "pass"}, "--timeout is given twice");
 }
 
 TEST_P(BadInput, ALimitAboveTheHosts) {
   expect_usage_error({"--memory", "8000G", "-c", "pass"}, "memory");
   expect_usage_error({"--cpus", "1000", "-c", "pass"}, "cpus");
+}
+
+TEST_P(BadInput, ALimitAboveTheConfigsIsRefusedAndADefaultIsLowered) {
+  std::filesystem::create_directories(directory().path() + "/config/sbx");
+  (void)directory().write("config/sbx/runtime.toml", "max_memory = \"64M\"\n");
+  ProcessOptions configured = options();
+  configured.environment.push_back("XDG_CONFIG_HOME=" + directory().path() + "/config");
+  const Finished asked = run_process(command({"--memory", "128M", "-c", "pass"}), configured);
+  EXPECT_EQ(asked.exit_code, 2);
+  EXPECT_THAT(asked.err, HasSubstr("fix: ask for at most 64M"));
+  const Finished lowered = run_process(command({"-c", "print(1)"}), configured);
+  EXPECT_EQ(lowered.exit_code, 0);
+  EXPECT_EQ(lowered.out, "1\n");
+  EXPECT_EQ(lowered.err,
+            "sbx-run: memory was lowered from 256M to 64M, the ceiling of this host or of "
+            "runtime.toml\n");
+  const Finished explained = run_process(command({"explain", "-c", "1"}), configured);
+  EXPECT_EQ(explained.exit_code, 0) << explained.err;
 }
 
 TEST_P(BadInput, UnknownOptions) {
