@@ -178,6 +178,8 @@ service::Gauges Daemon::gauges() const {
   service::Gauges gauges;
   gauges.running = parts_->requests.running();
   gauges.queued = parts_->requests.queued();
+  gauges.unsaved_records = parts_->requests.unsaved();
+  gauges.unwritten_charges = ledger_.unwritten();
   gauges.connections = server_.counters().connections;
   gauges.resident_bytes = sbx::resident_bytes();
   gauges.open_fds = sbx::open_descriptors();
@@ -187,8 +189,6 @@ service::Gauges Daemon::gauges() const {
 }
 
 int Daemon::run() {
-  gauges.unsaved_records = parts_->requests.unsaved();
-  gauges.unwritten_charges = ledger_.unwritten();
   tasks_.spawn(watch_signals());
   tasks_.spawn(start());
   loop_.run();
@@ -288,6 +288,8 @@ Task<void> Daemon::end(seconds drain_time) {
     (void)co_await parts_->requests.idle(sbx::async::after(kAnswerTime));
   }
   (void)co_await parts_->requests.told(sbx::async::after(kAskTime));  // who does not ask need not
+  const bool stored = co_await parts_->requests.store_the_rest(sbx::async::after(kAnswerTime));
+  if (!stored) exit_code_ = 1;
   co_await server_.drain(sbx::async::after(kAnswerTime), &hurried_);
   loop_.stop();
 }
@@ -297,7 +299,5 @@ Task<void> Daemon::end(seconds drain_time) {
 int serve(Started started, sbx::UniqueFd signals) {
   return Daemon(std::move(started), std::move(signals)).run();
 }
-  const bool stored = co_await parts_->requests.store_the_rest(sbx::async::after(kAnswerTime));
-  if (!stored) exit_code_ = 1;
 
 }  // namespace agentd::daemon

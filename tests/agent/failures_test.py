@@ -393,21 +393,6 @@ if INSIDE in os.environ:
             self.stand.play([program("x")], [TEXT])
             self.assertEqual(agent.ask("another")["state"], "succeeded")
 
-        def test_files_that_cannot_be_stored_are_no_success(self):
-            agent = self.stand.agent
-            content = os.urandom(4 << 20)
-            self.stand.play([program("x")], [ran(envelope("file", path="/output/f") + "\n",
-                                                 [("f", content, "application/octet-stream")])])
-            record = agent.ask()
-            self.assertEqual((record["state"], record["artifacts"]), ("failed", []), record["reason"])
-            self.assertIn("could not be stored", record["reason"]["text"])
-            self.assertEqual(agent.agentctl("show", record["id"]).returncode, 3)
-            self.stand.play([program("x")], [TEXT])
-            self.assertEqual(agent.ask()["state"], "succeeded")
-
-
-if __name__ == "__main__":
-    main()
         def show(self, request):
             return self.stand.agent.record(request)
 
@@ -465,3 +450,18 @@ if __name__ == "__main__":
                 if room:
                     self.assertEqual(self.show(request), record)
 
+        def test_files_that_cannot_be_stored_are_no_success(self):
+            agent = self.stand.agent
+            content = os.urandom(4 << 20)
+            self.stand.play([program("x")], [ran(envelope("file", path="/output/f") + "\n",
+                                                 [("f", content, "application/octet-stream")])])
+            record = agent.ask()
+            self.assertEqual((record["state"], record["artifacts"]), ("failed", []), record["reason"])
+            self.assertIn("could not be stored", record["reason"]["text"])
+            self.assertEqual(agent.agentctl("show", record["id"]).returncode, 3)
+            self.stand.play([program("x")], [TEXT])
+            self.assertEqual(agent.ask()["state"], "succeeded")
+
+
+if __name__ == "__main__":
+    main()
