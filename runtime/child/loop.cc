@@ -18,9 +18,11 @@ namespace {
 constexpr int kWaitNoHang = 1;
 constexpr int kWaitAll = 0x40000000;  // __WALL: also children made without SIGCHLD
 constexpr std::uint32_t kMaxSeen = 64;
-// Of those, for calls answered with ENOSYS: numbers that nobody knows are without end, and must not
-// take the places of calls that have a name (tests/unit/policy/data_test.cc counts those).
+// Of those, for numbers that the policy does not name: they are without end, and must not take the
+// places of calls that have a name (tests/unit/policy/data_test.cc counts those).
 constexpr std::uint32_t kMaxSeenUnknown = 16;
+// After so long without a call, what has not been told is: a killed init tells nothing more.
+constexpr Word kIdleNanoseconds = 10'000'000;
 // Larger than any kernel's struct seccomp_notif so far (80 bytes).
 constexpr std::size_t kNotificationSize = 512;
 constexpr std::uint32_t kX32Bit = 0x40000000;
@@ -30,12 +32,15 @@ struct SeenCall {
   std::uint32_t nr;
   std::uint32_t arch;
   std::uint64_t count;
+  std::uint64_t told;
 };
 
 struct Seen {
   SeenCall calls[kMaxSeen];
   std::uint32_t count;
   std::uint32_t unknown;
+  std::uint64_t unlisted, unlisted_told;  // calls that found no place
+  bool untold;
 };
 Seen seen;
 
@@ -48,32 +53,68 @@ void report_call(plan::RecordKind kind, const SeenCall& call) {
   report(record);
 }
 
+void tell(SeenCall& call) {
+  call.told = call.count;
+  report_call(plan::RecordKind::kDenied, call);
+}
+
+void tell_unlisted() {
+  seen.unlisted_told = seen.unlisted;
+  plan::Record record;
+  record.kind = plan::RecordKind::kInformation;
+  record.step = Step::kFactUnlisted;
+  record.count = seen.unlisted;
+  report(record);
+}
+
+// A place for a call that has none yet; null when there is none left for it.
+SeenCall* new_place(std::uint32_t nr, std::uint32_t arch, std::uint16_t action) {
+  if (seen.count == kMaxSeen) return nullptr;
+  if (action == plan::kUnknownAction && seen.unknown++ >= kMaxSeenUnknown) {
+    seen.unknown = kMaxSeenUnknown;
+    return nullptr;
+  }
+  seen.calls[seen.count] = {nr, arch, 0, 0};
+  return &seen.calls[seen.count++];
+}
+
 // Running totals, told at powers of two, so that a flood costs the pipe almost nothing.
 void count_denial(std::uint32_t nr, std::uint32_t arch, std::uint16_t action) {
-  std::uint32_t i = 0;
-  while (i < seen.count && (seen.calls[i].nr != nr || seen.calls[i].arch != arch)) ++i;
-  if (i == kMaxSeen) return;  // the first 64 names are kept
-  if (i == seen.count) {
-    if (action == ENOSYS && seen.unknown++ >= kMaxSeenUnknown) return;
-    seen.calls[seen.count++] = {nr, arch, 0};
+  SeenCall* call = nullptr;
+  for (std::uint32_t i = 0; i < seen.count && call == nullptr; ++i) {
+    if (seen.calls[i].nr == nr && seen.calls[i].arch == arch) call = &seen.calls[i];
   }
-  SeenCall& call = seen.calls[i];
-  ++call.count;
-  if ((call.count & (call.count - 1)) == 0) report_call(plan::RecordKind::kDenied, call);
+  if (call == nullptr) call = new_place(nr, arch, action);
+  std::uint64_t& count = call == nullptr ? seen.unlisted : call->count;
+  ++count;
+  if ((count & (count - 1)) != 0) {
+    seen.untold = true;
+  } else if (call != nullptr) {
+    tell(*call);
+  } else {
+    tell_unlisted();
+  }
 }
 
 void report_totals() {
+  if (!seen.untold) return;
+  seen.untold = false;
   for (std::uint32_t i = 0; i < seen.count; ++i) {
-    const SeenCall& call = seen.calls[i];
-    if ((call.count & (call.count - 1)) != 0) report_call(plan::RecordKind::kDenied, call);
+    if (seen.calls[i].told != seen.calls[i].count) tell(seen.calls[i]);
   }
+  if (seen.unlisted_told != seen.unlisted) tell_unlisted();
 }
 
 std::uint16_t action_for(const plan::FlatPlan& plan, std::uint32_t nr, std::uint32_t arch) {
   // On x86-64 the bit marks an x32 call, which shares the architecture; elsewhere it marks nothing.
   const bool x32 = arch == kAuditArchX86_64 && (nr & kX32Bit) != 0 && nr != ~0U;
   if (arch != plan.audit_arch || x32) return plan::kHostileAction;
-  return nr < plan::kActionCount ? plan.actions[nr] : std::uint16_t{ENOSYS};
+  return nr < plan::kActionCount ? plan.actions[nr] : plan::kUnknownAction;
+}
+
+std::int32_t errno_for(std::uint16_t action) {
+  if (action == plan::kUnknownAction) return ENOSYS;
+  return action == 0 ? EPERM : action;
 }
 
 // Takes one notified call without answering it; false when there was none to take.
@@ -108,7 +149,7 @@ void drain_calls(const Context& context) {
     const std::uint32_t nr = static_cast<std::uint32_t>(request->data.nr);
     const std::uint32_t arch = request->data.arch;
     const std::uint16_t action = action_for(*context.plan, nr, arch);
-    if (action == plan::kHostileAction) end_for({nr, arch, 1});
+    if (action == plan::kHostileAction) end_for({nr, arch, 1, 0});
     count_denial(nr, arch, action);
   }
 }
@@ -121,11 +162,11 @@ void answer(Context& context) {
   const std::uint32_t nr = static_cast<std::uint32_t>(request->data.nr);
   const std::uint32_t arch = request->data.arch;
   const std::uint16_t action = action_for(*context.plan, nr, arch);
-  if (action == plan::kHostileAction) end_for({nr, arch, 1});
+  if (action == plan::kHostileAction) end_for({nr, arch, 1, 0});
   count_denial(nr, arch, action);
   seccomp_notif_resp response{};
   response.id = request->id;
-  response.error = -static_cast<std::int32_t>(action == 0 ? EPERM : action);
+  response.error = -errno_for(action);
   (void)sys(__NR_ioctl, context.listener, SECCOMP_IOCTL_NOTIF_SEND, &response);  // ENOENT: as above
 }
 
@@ -177,9 +218,11 @@ void serve(Context& context) {
   int payload_status = 0;
   // A payload that ended before the signalfd existed left its SIGCHLD pending: it is read below.
   for (;;) {
-    const Word ready = sys(__NR_ppoll, fds, 3, nullptr, nullptr, 8);
+    const KernelTimespec idle{0, kIdleNanoseconds};
+    const Word ready = sys(__NR_ppoll, fds, 3, seen.untold ? &idle : nullptr, nullptr, 8);
     if (ready == -EINTR) continue;
     if (ready < 0) exit_now(1);
+    if (ready == 0) report_totals();
     if (fds[0].revents != 0) exit_now(0);
     // Before the reaping; what else is waiting when the payload ends is taken by finish().
     if ((fds[2].revents & kPollIn) != 0)

@@ -42,7 +42,8 @@ bool is_held(const std::vector<policy::LayerReport>& layers, policy::Layer layer
 std::vector<Denial> denials_of(const Ending& ending) {
   std::vector<Denial> denials;
   for (const supervise::SeenCall& call : ending.denied) {
-    denials.push_back({policy::syscall_name(call.arch, call.nr), "deny", call.count});
+    denials.push_back({policy::syscall_name(call.arch, call.nr), "deny", call.count,
+                       !ending.denied_counts_are_final});
   }
   if (const auto& call = ending.hostile) {
     denials.push_back({policy::syscall_name(call->arch, call->nr), "hostile",
@@ -122,6 +123,7 @@ Outcome make_outcome(const Ending& ending, OutcomeContext context) {
   outcome.limits_hit.insert(outcome.limits_hit.end(), context.collect_limits_hit.begin(),
                             context.collect_limits_hit.end());
   outcome.denials = denials_of(ending);
+  outcome.denials_unlisted = ending.denied_unlisted;
   if (ending.usage) outcome.usage = usage_of(*ending.usage);
   set_captured(outcome, ending);
   set_times(outcome, ending, context.collect_time);

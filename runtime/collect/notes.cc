@@ -196,12 +196,20 @@ void Notes::add_denials() {
   std::vector<std::string> names;
   for (const supervise::SeenCall& call : ending_.denied) {
     if (names.size() == kMaxNamesShown) break;
-    names.push_back(fmt::format("{} ({}x)", policy::syscall_name(call.arch, call.nr), call.count));
+    names.push_back(fmt::format("{} ({}{}x)", policy::syscall_name(call.arch, call.nr),
+                                ending_.denied_counts_are_final ? "" : "at least ", call.count));
+  }
+  if (names.size() < ending_.denied.size()) {
+    names.push_back(fmt::format("{} more", ending_.denied.size() - names.size()));
+  }
+  if (ending_.denied_unlisted > 0) {
+    names.push_back(
+        fmt::format("{} of numbers that are not listed", plural(ending_.denied_unlisted, "call")));
   }
   add("denied_syscall",
-      fmt::format("The sandbox refused system calls and the program was told so by an errno: {}{}; "
+      fmt::format("The sandbox refused system calls and the program was told so by an errno: {}; "
                   "if it failed because of that, do it another way or allow them in a profile.",
-                  fmt::join(names, ", "), names.size() < ending_.denied.size() ? ", …" : ""));
+                  fmt::join(names, ", ")));
 }
 
 void Notes::add_network() {

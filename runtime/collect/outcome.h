@@ -57,6 +57,7 @@ struct Denial {
   std::string syscall;
   std::string tier;  // "deny" or "hostile"
   std::uint64_t count = 0;
+  bool at_least = false;  // the run was killed before the last of them were told
 };
 
 struct Note {
@@ -106,6 +107,7 @@ struct Outcome {
   std::vector<RefusedEntry> refused;
   std::optional<SavedWorkspace> workspace;  // of a session's runs alone
   std::vector<Denial> denials;
+  std::uint64_t denials_unlisted = 0;  // calls of further numbers; a note tells of them
   std::vector<std::string> limits_hit;
   std::optional<ErrorInfo> error;
   std::optional<ResourceUsage> usage;  // none where no cgroup measured it

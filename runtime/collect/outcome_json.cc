@@ -72,8 +72,10 @@ Json workspace_json(const SavedWorkspace& workspace) {
 Json denials_json(const Outcome& outcome) {
   Json list = Json::array();
   for (const Denial& denial : outcome.denials) {
-    list.push_back(
-        {{"syscall", clean(denial.syscall)}, {"tier", denial.tier}, {"count", denial.count}});
+    Json entry = {
+        {"syscall", clean(denial.syscall)}, {"tier", denial.tier}, {"count", denial.count}};
+    if (denial.at_least) entry["at_least"] = true;
+    list.push_back(std::move(entry));
   }
   return list;
 }

@@ -87,6 +87,7 @@ inline constexpr std::uint32_t kMaxWritable = 12;
 inline constexpr std::uint32_t kMaxExecPaths = 16;
 inline constexpr std::uint32_t kActionCount = 512;
 inline constexpr std::uint16_t kHostileAction = 0xffff;
+inline constexpr std::uint16_t kUnknownAction = 0xfffe;  // ENOSYS
 
 struct FlatPlan {
   std::uint32_t magic = kPlanMagic;
@@ -199,7 +200,7 @@ struct Record {
 static_assert(sizeof(Record) == 32);
 // kInformation, Step::kFactStorage: nr = tmpfs index (kMaxTmpfs: shm), count = free bytes, status =
 // free inodes (saturated at INT32_MAX). kFactNetwork: count = Ip OutNoRoutes. kFactBackground:
-// there were some. kInformation with any other step: that step failed with `error` and was passed
-// over.
+// there were some. kFactUnlisted: count = denied calls that no kDenied tells of, a running total.
+// kInformation with any other step: that step failed with `error` and was passed over.
 
 }  // namespace sbx::plan

@@ -168,7 +168,8 @@ Result<void> flatten_process(FlatPlan& flat, Blob& blob, const Plan& plan,
   flat.audit_arch = plan.policy.seccomp.audit_arch;
   flat.bpf = blob.aligned(plan.policy.seccomp.bpf.data(), plan.policy.seccomp.bpf.size());
   static_assert(policy::kSyscallTableSize == kActionCount &&
-                policy::kActionHostile == kHostileAction);
+                policy::kActionHostile == kHostileAction &&
+                policy::kActionUnknown == kUnknownAction);
   std::memcpy(flat.actions, plan.policy.seccomp.actions.data(), sizeof flat.actions);
   flat.work_directory = blob.text(plan.work_directory);
   SBX_TRY(fill_table(flat.exec_paths, flat.exec_path_count, plan.exec_paths, "exec paths",

@@ -12,6 +12,8 @@ namespace sbx::policy {
 // Numbers at or past it are unknown: ENOSYS.
 inline constexpr std::uint32_t kSyscallTableSize = 512;
 inline constexpr std::uint16_t kActionHostile = 0xffff;  // ends the run with verdict security
+// ENOSYS, of a number that the policy does not name: there are more of those than init can count.
+inline constexpr std::uint16_t kActionUnknown = 0xfffe;
 
 inline constexpr std::uint32_t kAuditArchX86_64 = 0xc000003e;  // AUDIT_ARCH_X86_64
 inline constexpr std::uint32_t kX32Bit = 0x40000000;           // __X32_SYSCALL_BIT
@@ -31,7 +33,8 @@ inline constexpr std::uint32_t kX32Bit = 0x40000000;           // __X32_SYSCALL_
                                                       std::uint32_t nr) {
   constexpr std::uint16_t kEnosys = 38;
   if (is_foreign_abi(policy_arch, arch, nr)) return kActionHostile;
-  return nr < kSyscallTableSize ? actions[nr] : kEnosys;
+  if (nr >= kSyscallTableSize || actions[nr] == kActionUnknown) return kEnosys;
+  return actions[nr];
 }
 
 }  // namespace sbx::policy

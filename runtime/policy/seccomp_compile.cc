@@ -137,7 +137,7 @@ bool exists_anywhere(std::string_view name) {
 Result<SeccompPolicy> compile_rules(const RuleSet& rules, std::uint32_t audit_arch) {
   SeccompPolicy policy;
   policy.audit_arch = audit_arch;
-  policy.actions.fill(ENOSYS);
+  policy.actions.fill(kActionUnknown);
   BpfProgram program;
   std::map<std::uint32_t, Target> calls;
   for (const auto& [name, rule] : rules.calls) {

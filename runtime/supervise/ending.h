@@ -55,8 +55,11 @@ struct Ending {
   bool exec_reached = false;
   std::optional<int> payload_wait_status;  // as waitpid gives it
   std::optional<int> init_wait_status;
-  std::optional<SeenCall> hostile;  // set: ended by a hostile call
-  std::vector<SeenCall> denied;     // first 64 (arch, nr)
+  std::optional<SeenCall> hostile;    // set: ended by a hostile call
+  std::vector<SeenCall> denied;       // first 64 (arch, nr)
+  std::uint64_t denied_unlisted = 0;  // calls of numbers that are not in it
+  // Init told its totals before it ended. It cannot when it is killed: then they are lower bounds.
+  bool denied_counts_are_final = false;
 
   bool cancelled = false;
   bool wall_expired = false;

@@ -200,11 +200,13 @@ void Supervision::take_record(const plan::Record& record) {
     }
     case plan::RecordKind::kHostile:
       ending_.hostile = SeenCall{record.arch, record.nr, 1};
+      ending_.denied_counts_are_final = true;
       hurry_the_end();  // init killed everything before it said so
       return;
     case plan::RecordKind::kEnded:
       // A failed exec has said more already than its exit code does.
       if (!ending_.payload_wait_status) ending_.payload_wait_status = record.status;
+      ending_.denied_counts_are_final = true;
       if (ending_.background_killed) hurry_the_end();  // by init, before it said so
       return;
     case plan::RecordKind::kInformation:
@@ -241,6 +243,9 @@ void Supervision::take_information(const plan::Record& record) {
       return;
     case plan::Step::kFactBackground:
       ending_.background_killed = true;
+      return;
+    case plan::Step::kFactUnlisted:
+      ending_.denied_unlisted = std::max(ending_.denied_unlisted, record.count);
       return;
     default:
       break;

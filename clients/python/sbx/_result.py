@@ -37,6 +37,7 @@ class Denial:
     syscall: str
     tier: str
     count: int
+    at_least: bool = False  #: the run was killed before the last calls were counted
 
 
 @dataclasses.dataclass(frozen=True)

@@ -105,7 +105,12 @@ TEST(Notes, DeniedSyscallsAreNamed) {
   ending.denied = {{0xC000003E, 165, 3}};
   const Note denied = only_note(ending, {.status = Status::kExit});
   EXPECT_EQ(denied.code, "denied_syscall");
-  EXPECT_THAT(denied.text, HasSubstr("mount (3x)"));
+  EXPECT_THAT(denied.text, HasSubstr("mount (at least 3x);")) << "init did not tell its totals";
+  ending.denied_counts_are_final = true;
+  EXPECT_THAT(only_note(ending, {.status = Status::kExit}).text, HasSubstr("mount (3x);"));
+  ending.denied_unlisted = 7;
+  EXPECT_THAT(only_note(ending, {.status = Status::kExit}).text,
+              HasSubstr("mount (3x), 7 calls of numbers that are not listed;"));
   Ending hostile;
   hostile.hostile = supervise::SeenCall{0xC000003E, 272, 1};
   EXPECT_THAT(only_note(hostile, {.status = Status::kSecurity}).text, HasSubstr("unshare"));
