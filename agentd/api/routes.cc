@@ -72,7 +72,7 @@ const std::vector<Routes::Row>& Routes::rows() {
       {Method::kDelete, "/v1/requests/{id}", &Routes::cancel},
       {Method::kGet, "/v1/requests/{id}/events", &Routes::events},
       {Method::kGet, "/v1/requests/{id}/artifacts/{name...}", &Routes::artifact},
-      {Method::kGet, "/v1/info", &Routes::info},
+      {Method::kGet, "/v1/info", &Routes::info, BodyMode::kNone, {"provider"}},
       {Method::kGet, "/healthz", &Routes::health},
       {Method::kGet, "/metrics", &Routes::get_metrics},
       {Method::kGet, "/v1/openapi.json", &Routes::openapi},
@@ -320,7 +320,14 @@ Routes::Task Routes::artifact(Request& request, Responder& responder, Caller cal
 }
 
 Routes::Task Routes::info(Request& request, Responder& responder, Caller /*anybody*/) {
-  const sandbox::InfoOutcome outcome = co_await parts_.sandbox.info(request.gone);
+  const std::string_view wanted = request.target.query.find("provider").value_or("");
+  if (!wanted.empty() && wanted != "ask") {
+    co_await send(responder, bad_parameter("provider", "provider is ask, or left out."));
+    co_return;
+  }
+  providers::Reach reach{.asked = false};
+  if (wanted == "ask") reach = co_await parts_.provider.reach(request.gone);
+  const sandbox::InfoOutcome outcome = co_await parts_.sandbox.state(request.gone);
   Json box{{"reachable", false}, {"version", nullptr}, {"missing_layers", Json::array()}};
   if (const auto* known = std::get_if<sandbox::SandboxInfo>(&outcome)) {
     box = {{"reachable", true},
@@ -334,15 +341,18 @@ Routes::Task Routes::info(Request& request, Responder& responder, Caller /*anybo
   const providers::ProviderInfo& provider = parts_.provider.info();
   const record::Budget& ceilings = parts_.ceilings;
   const prompts::PromptVersions& prompts = parts_.composer.versions();
+  Json model{{"kind", provider.kind},
+             {"model", provider.model},
+             {"origin", provider.origin},
+             {"replayed", provider.replayed},
+             {"price_in", provider.prices.input},
+             {"price_out", provider.prices.output},
+             {"reachable", reach.asked ? Json(reach.answers) : Json()}};
+  if (reach.asked) model[reach.answers ? "said" : "problem"] = reach.detail;
+  if (!reach.fix.empty()) model["fix"] = reach.fix;
   const Json json{
       {"version", SBX_VERSION},
-      {"provider",
-       {{"kind", provider.kind},
-        {"model", provider.model},
-        {"origin", provider.origin},
-        {"replayed", provider.replayed},
-        {"price_in", provider.prices.input},
-        {"price_out", provider.prices.output}}},
+      {"provider", std::move(model)},
       {"prompts",
        {{"codegen", prompts.codegen}, {"repair", prompts.repair}, {"tools", prompts.tools}}},
       {"languages", {"python", "javascript"}},
@@ -362,7 +372,7 @@ Routes::Task Routes::info(Request& request, Responder& responder, Caller /*anybo
 
 // agentd is up without its sandbox, and says that it waits for it; or with a disk that is full.
 Routes::Task Routes::health(Request& request, Responder& responder, Caller /*anybody*/) {
-  const sandbox::InfoOutcome outcome = co_await parts_.sandbox.info(request.gone);
+  const sandbox::InfoOutcome outcome = co_await parts_.sandbox.state(request.gone);
   const auto* failure = std::get_if<sandbox::SandboxFailure>(&outcome);
   const bool stores = parts_.requests.stores();
   const char* const status = stores ? "ok" : "failing";

@@ -10,7 +10,7 @@
 #include "agentd/providers/provider.h"
 #include "agentd/record/record.h"
 #include "agentd/redact/redactor.h"
-#include "agentd/sandbox/sandbox.h"
+#include "agentd/sandbox/watch.h"
 #include "agentd/service/metrics.h"
 #include "agentd/service/request_service.h"
 #include "http/async/work_pool.h"
@@ -26,8 +26,8 @@ class Routes {
     service::RequestService& requests;
     service::Metrics& metrics;
     const redact::Redactor& redactor;
-    const providers::Provider& provider;
-    sandbox::Sandbox& sandbox;
+    providers::Provider& provider;
+    sandbox::SandboxWatch& sandbox;
     const prompts::Composer& composer;
     record::Budget ceilings{};
     std::function<service::Gauges()> gauges;

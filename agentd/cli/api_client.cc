@@ -91,8 +91,8 @@ OrTrouble<std::string> ApiClient::perform(const ClientRequest& request) {
   return std::move(response.body);
 }
 
-OrTrouble<Json> ApiClient::info() {
-  auto info = get("/v1/info");
+OrTrouble<Json> ApiClient::info(const std::string& query) {
+  auto info = get("/v1/info" + query);
   if (std::holds_alternative<Trouble>(info)) return info;
   if (auto other = stranger(std::get<Json>(info), socket_)) return *std::move(other);
   return info;

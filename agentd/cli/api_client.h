@@ -28,8 +28,8 @@ class ApiClient {
  public:
   explicit ApiClient(std::string socket) : socket_(std::move(socket)) {}
 
-  // /v1/info, of an agentd: a trouble where something else answers.
-  [[nodiscard]] OrTrouble<nlohmann::ordered_json> info();
+  // /v1/info, of an agentd: a trouble where something else answers. `query`: "?provider=ask".
+  [[nodiscard]] OrTrouble<nlohmann::ordered_json> info(const std::string& query = {});
   [[nodiscard]] OrTrouble<nlohmann::ordered_json> get(const std::string& target);
   [[nodiscard]] OrTrouble<nlohmann::ordered_json> post(const std::string& target,
                                                        const nlohmann::ordered_json& body);

@@ -51,7 +51,7 @@ bool check_store(const Json& health) {
   return good;
 }
 
-void say_provider(const Json& provider) {
+bool check_provider(const Json& provider) {
   std::string detail = text_at(provider, "kind");
   if (flag_at(provider, "replayed")) {
     detail += ": recorded replies of " + text_at(provider, "origin") +
@@ -59,13 +59,23 @@ void say_provider(const Json& provider) {
   } else {
     detail += ": " + text_at(provider, "model") + " at " + text_at(provider, "origin");
   }
-  line(true, "provider", detail, "");
+  const Json& reachable = member(provider, "reachable");
+  const bool good = !reachable.is_boolean() || reachable.get<bool>();
+  if (!good) {
+    detail += ": " + text_at(provider, "problem");
+  } else if (reachable.is_boolean()) {
+    detail += ", which " + text_at(provider, "said");
+  } else if (!flag_at(provider, "replayed")) {
+    detail += " (not asked)";
+  }
+  line(good, "provider", detail, text_at(provider, "fix"));
+  return good;
 }
 
 }  // namespace
 
 int doctor(ApiClient& client, const std::string& socket) {
-  const auto info = client.info();
+  const auto info = client.info("?provider=ask");
   if (const auto* trouble = std::get_if<Trouble>(&info)) {
     line(false, "agentd", trouble->text, trouble->fix);
     return kMachinery;
@@ -76,7 +86,7 @@ int doctor(ApiClient& client, const std::string& socket) {
   if (const auto health = client.get("/healthz"); const auto* told = std::get_if<Json>(&health)) {
     good = check_store(*told) && good;
   }
-  say_provider(member(json, "provider"));
+  good = check_provider(member(json, "provider")) && good;
   return std::fflush(stdout) == 0 && good ? kSucceeded : kMachinery;
 }
 

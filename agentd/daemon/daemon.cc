@@ -17,6 +17,7 @@
 #include "agentd/providers/choose.h"
 #include "agentd/providers/recorder.h"
 #include "agentd/sandbox/sbxd_client.h"
+#include "agentd/sandbox/watch.h"
 #include "agentd/service/metrics.h"
 #include "agentd/service/request_service.h"
 #include "http/async/fd_watch.h"
@@ -66,9 +67,9 @@ service::ServiceLimits limits_of(const AgentConfig& config) {
 // What can be made only when it is known who the model is.
 struct Parts {
   Parts(Started& started, std::unique_ptr<providers::Provider> its_provider,
-        sandbox::Sandbox& sandbox, ledger::Ledger& ledger, sbx::async::Loop& loop,
-        sbx::async::WorkPool& pool, store::Queue& store, service::Metrics& metrics,
-        std::function<service::Gauges()> gauges)
+        sandbox::Sandbox& sandbox, sandbox::SandboxWatch& watch, ledger::Ledger& ledger,
+        sbx::async::Loop& loop, sbx::async::WorkPool& pool, store::Queue& store,
+        service::Metrics& metrics, std::function<service::Gauges()> gauges)
       : provider(std::move(its_provider)),
         services{.provider = *provider,
                  .sandbox = sandbox,
@@ -92,7 +93,7 @@ struct Parts {
                 .metrics = metrics,
                 .redactor = started.redactor,
                 .provider = *provider,
-                .sandbox = sandbox,
+                .sandbox = watch,
                 .composer = started.composer,
                 .ceilings = ceilings_of(started.configuration),
                 .gauges = std::move(gauges),
@@ -135,6 +136,8 @@ class Daemon {
   store::Queue store_;
   sbx::http::AsyncClient client_;
   sandbox::SbxdClient sandbox_;
+  sandbox::SbxdClient watched_;  // that remembers nothing
+  sandbox::SandboxWatch watch_;
   ledger::SqliteLedger ledger_;
   service::Metrics metrics_;
   std::unique_ptr<Parts> parts_;
@@ -153,6 +156,12 @@ Daemon::Daemon(Started started, sbx::UniqueFd signals)
           loop_, pool_, client_,
           {.socket =
                [given = started_.places.sbxd_socket] { return config::find_sbxd_socket(given); }}),
+      watched_(
+          loop_, pool_, client_,
+          {.socket = [given =
+                          started_.places.sbxd_socket] { return config::find_sbxd_socket(given); },
+           .info_age = milliseconds(0)}),
+      watch_(loop_, watched_),
       ledger_(started_.book, store_),
       server_(loop_, router_, server_options()),
       tasks_(loop_) {}
@@ -227,8 +236,8 @@ sbx::Result<void> Daemon::open_up(providers::Chosen chosen) {
                                                           started_.record_to, started_.redactor));
     chosen.said += ", recorded to " + started_.record_to;
   }
-  parts_ = std::make_unique<Parts>(started_, std::move(chosen.provider), sandbox_, ledger_, loop_,
-                                   pool_, store_, metrics_, [this] { return gauges(); });
+  parts_ = std::make_unique<Parts>(started_, std::move(chosen.provider), sandbox_, watch_, ledger_,
+                                   loop_, pool_, store_, metrics_, [this] { return gauges(); });
   SBX_TRY(parts_->requests.recover());
   parts_->routes.add_to(router_);
   // The first line, for people; what follows on stderr is the log.

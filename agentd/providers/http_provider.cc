@@ -1,5 +1,7 @@
 #include "agentd/providers/http_provider.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -9,6 +11,10 @@ namespace agentd::providers {
 
 // A token takes some 300 bytes of a stream. What is kept of it has bounds of its own (wire.h).
 constexpr std::size_t kMaxAnswerBytes = 64U << 20;
+constexpr std::chrono::milliseconds kReachTime{3'000};
+constexpr int kStatusOk = 200;
+constexpr int kNotFound = 404;
+constexpr int kNotAllowed = 405;
 
 using sbx::async::Cancellation;
 using sbx::async::Deadline;
@@ -67,6 +73,42 @@ Task<CompletionResult> HttpProvider::complete(CompletionRequest request,
     const Wake wake = co_await loop_.sleep_until(steady_clock::now() + *wait, cancellation);
     if (wake == Wake::kCancelled) co_return cancelled(tries);
   }
+}
+
+// Who has the list has taken the key; a server without one is reached all the same.
+Task<Reach> HttpProvider::reach(const Cancellation* cancellation) {
+  Answer answer(wire_->accumulator());
+  sbx::http::ClientRequest request;
+  request.url = options_.base_url + "/models";
+  for (auto& [name, value] : wire_->headers(options_.key)) request.headers.add(name, value);
+  request.body_bytes = kMaxAnswerBytes;
+  request.connect_timeout = kReachTime;
+  request.timeout = kReachTime;
+  request.on_data = [&answer](const sbx::http::ClientResponse& head, std::string_view bytes) {
+    return answer.data(head, bytes);
+  };
+  const sbx::http::ClientResult result = co_await client_.perform(std::move(request), cancellation);
+  Reach reach;
+  if (const auto* head = std::get_if<sbx::http::ClientResponse>(&result)) {
+    const int status = head->status;
+    reach.answers = status == kStatusOk || status == kNotFound || status == kNotAllowed;
+    reach.detail = status == kStatusOk ? "answers" : "answers, but has no list of models";
+    if (reach.answers) co_return reach;
+  }
+  const auto* error = std::get_if<sbx::http::ClientError>(&result);
+  if (error != nullptr && error->kind == sbx::http::ClientError::Kind::kTimeout) {
+    reach.detail =
+        fmt::format("{} did not answer within {} s", options_.base_url,
+                    std::chrono::duration_cast<std::chrono::seconds>(kReachTime).count());
+    reach.fix = "see whether the server works, and check base_url";
+    co_return reach;
+  }
+  const Verdict verdict = answer.judge(result, options_.base_url);
+  if (const auto* why = std::get_if<ProviderError>(&verdict.result)) {
+    reach.detail = why->detail;
+    reach.fix = why->fix;
+  }
+  co_return reach;
 }
 
 Task<HttpProvider::Try> HttpProvider::try_once(const std::string& body, int max_tokens,

@@ -39,6 +39,9 @@ class HttpProvider final : public Provider {
   [[nodiscard]] const ProviderInfo& info() const override { return options_.info; }
   [[nodiscard]] sbx::async::Task<CompletionResult> complete(
       CompletionRequest request, const sbx::async::Cancellation* cancellation) override;
+  // Asks for the list of models, with the key, once.
+  [[nodiscard]] sbx::async::Task<Reach> reach(
+      const sbx::async::Cancellation* cancellation) override;
 
  private:
   struct Try;

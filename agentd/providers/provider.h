@@ -120,6 +120,14 @@ struct ProviderInfo {
   bool replayed = false;  // no model was asked: every result says so
 };
 
+// Whether a provider can be reached with its key.
+struct Reach {
+  bool asked = true;  // false: there is nobody to ask
+  bool answers = false;
+  std::string detail{};  // what it said, or why it does not answer
+  std::string fix{};
+};
+
 class Provider {
  public:
   virtual ~Provider() = default;
@@ -127,6 +135,11 @@ class Provider {
   // `cancellation` outlives the call. After it was raised the call ends soon, with kCancelled.
   [[nodiscard]] virtual sbx::async::Task<CompletionResult> complete(
       CompletionRequest request, const sbx::async::Cancellation* cancellation) = 0;
+  // Asks something that costs nothing; ends within some seconds.
+  [[nodiscard]] virtual sbx::async::Task<Reach> reach(
+      const sbx::async::Cancellation* /*cancellation*/) {
+    co_return Reach{.asked = false};
+  }
 };
 
 }  // namespace agentd::providers

@@ -22,6 +22,10 @@ class Recorder final : public Provider {
   // A reply that cannot be written down is still given; the log says so.
   [[nodiscard]] sbx::async::Task<CompletionResult> complete(
       CompletionRequest request, const sbx::async::Cancellation* cancellation) override;
+  [[nodiscard]] sbx::async::Task<Reach> reach(
+      const sbx::async::Cancellation* cancellation) override {
+    return provider_->reach(cancellation);
+  }
 
  private:
   Recorder(std::unique_ptr<Provider> provider, sbx::UniqueFd file,

@@ -92,8 +92,8 @@ SandboxFailure failure_of(const Json& json) {
 }  // namespace
 
 std::string_view to_string(Kind kind) {
-  constexpr std::string_view kNames[] = {"unreachable", "busy", "refused",
-                                         "failed",      "lost", "cancelled"};
+  constexpr std::string_view kNames[] = {"unreachable", "busy",      "refused", "failed",
+                                         "lost",        "cancelled", "silent"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

@@ -82,6 +82,7 @@ struct SandboxFailure {
     kFailed,       // it tried and its own machinery failed
     kLost,         // no answer that can be read: what happened is not known
     kCancelled,
+    kSilent,  // it does not answer whether it is well (watch.h)
   };
   Kind kind = Kind::kFailed;
   std::string detail{};

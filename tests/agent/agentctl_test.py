@@ -264,7 +264,8 @@ class Agentctl(OneStand):
         lines = done.stdout.decode().splitlines()
         self.assertRegex(lines[0], r"^ok    agentd +version ")
         self.assertEqual(lines[1:], ["ok    sandbox    every required layer holds", "ok    store      takes records",
-                                     f"ok    provider   openai: m-1 at {self.model.url}"])
+                                     f"ok    provider   openai: m-1 at {self.model.url}, which answers, but has no "
+                                     "list of models"])
 
     def test_js_asks_for_javascript(self):
         self.stand.play([program("console.log(42)", "javascript")], [TEXT])

@@ -9,6 +9,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 import unittest
 import urllib.parse
 
@@ -76,6 +77,24 @@ class Sandbox(unittest.TestCase):
         self.assertIn(record["state"], ("failed", "gave_up"))
         self.assertLess(record["wall_seconds"], 20)
 
+    def test_one_that_hangs_is_told_within_two_seconds(self):
+        stand = Stand(self, with_box=False)
+        with socket.socket(socket.AF_UNIX) as hung:     # takes connections, and never answers
+            hung.bind(str(stand.where / "sbxd.sock"))
+            hung.listen(128)
+            stand.agent.start()
+            for _ in range(3):
+                began = time.monotonic()
+                self.assertEqual(stand.agent.call("GET", "/healthz").json()["sandbox"], "silent")
+                self.assertLess(time.monotonic() - began, 2)
+            done = stand.agent.agentctl("doctor")
+            self.assertEqual(done.returncode, 3)
+            self.assertIn(b"FAIL  sandbox    sbxd takes connections and does not answer", done.stdout)
+            self.assertIn(b"start it again", done.stdout)
+        os.unlink(stand.where / "sbxd.sock")
+        stand.start_box()
+        until(lambda: stand.agent.call("GET", "/healthz").json()["sandbox"] == "ok", "it is well again")
+
     def test_answers_that_are_no_results_are_errors_of_ours(self):
         stand = Stand(self)
         stand.agent.start()
@@ -103,6 +122,10 @@ class Provider(unittest.TestCase):
         stand = Stand(self, {"base_url": url})
         stand.agent.start()
         self.gives_up(stand, url, "Fix: start the server, or check base_url")
+        done = stand.agent.agentctl("doctor")
+        self.assertEqual(done.returncode, 3)
+        self.assertRegex(done.stdout.decode(), f"FAIL  provider   openai: m-1 at {url}: {url}: .*connect")
+        self.assertIn(b"fix: start the server, or check base_url", done.stdout)
         self.assertEqual(stand.agent.agentctl("ask", "q").returncode, 1)
 
     def test_a_wrong_key_is_said_without_being_shown(self):

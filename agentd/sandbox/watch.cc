@@ -1,0 +1,63 @@
+#include "agentd/sandbox/watch.h"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace agentd::sandbox {
+
+using sbx::async::Task;
+using sbx::async::Wake;
+using std::chrono::steady_clock;
+
+SandboxWatch::SandboxWatch(sbx::async::Loop& loop, Sandbox& sandbox, WatchTimes times)
+    : loop_(loop), sandbox_(sandbox), times_(times), seen_now_(loop), tasks_(loop) {}
+
+Task<InfoOutcome> SandboxWatch::state(const sbx::async::Cancellation* cancellation) {
+  // That it does not answer may be over at any time.
+  const bool was_well = seen_ && std::holds_alternative<SandboxInfo>(*seen_);
+  if (was_well && !looking_since_ && steady_clock::now() - seen_at_ < times_.fresh) {
+    co_return *seen_;
+  }
+  if (!looking_since_) {
+    looking_since_ = steady_clock::now();
+    tasks_.spawn(look());
+  }
+  // Of a look that began before, the time counts that it has had.
+  const auto deadline = *looking_since_ + times_.wait;
+  while (looking_since_) {
+    const Wake wake = co_await seen_now_.wait(deadline, cancellation);
+    if (wake == Wake::kCancelled) {
+      co_return SandboxFailure{.kind = SandboxFailure::Kind::kCancelled, .detail = "cancelled"};
+    }
+    if (wake == Wake::kDeadline) co_return silent();
+  }
+  co_return *seen_;
+}
+
+Task<void> SandboxWatch::look() {
+  InfoOutcome outcome = co_await sandbox_.info(nullptr);
+  if (std::holds_alternative<SandboxInfo>(outcome)) answered_at_ = steady_clock::now();
+  const auto* failure = std::get_if<SandboxFailure>(&outcome);
+  // No answer within the client's time, which is longer than ours.
+  const bool hung = failure != nullptr && failure->kind == SandboxFailure::Kind::kLost &&
+                    steady_clock::now() - *looking_since_ > times_.wait;
+  seen_ = hung ? InfoOutcome(silent()) : std::move(outcome);
+  seen_at_ = steady_clock::now();
+  looking_since_.reset();
+  seen_now_.notify_all();
+}
+
+SandboxFailure SandboxWatch::silent() const {
+  SandboxFailure failure{.kind = SandboxFailure::Kind::kSilent,
+                         .detail = "sbxd takes connections and does not answer",
+                         .fix = "see whether sbxd is stopped or hangs, and start it again"};
+  if (answered_at_) {
+    const auto ago =
+        std::chrono::duration_cast<std::chrono::seconds>(steady_clock::now() - *answered_at_);
+    failure.detail += fmt::format("; it last did {} s ago", ago.count());
+  }
+  return failure;
+}
+
+}  // namespace agentd::sandbox
