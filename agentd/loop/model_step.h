@@ -32,7 +32,8 @@ struct NoReply {
 
 // What is said of a reply that both drivers refuse.
 inline constexpr std::string_view kBrokenReply =
-    "the connection to the model ended before its reply did";
+    "the connection to the model ended before its reply did; not asked again, since this call may "
+    "have been charged";
 inline constexpr std::string_view kOwnSecret =
     "the program holds a key of agentd's own and was not run; write it without one";
 

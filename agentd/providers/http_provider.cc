@@ -54,6 +54,24 @@ std::optional<milliseconds> pause(const Verdict& verdict, const RetryPolicy& pol
   return wait;
 }
 
+// Why there was no other try, where a person would wonder.
+std::string why_no_more(const Verdict& verdict, const RetryPolicy& policy, int tries) {
+  const auto& error = std::get<ProviderError>(verdict.result);
+  if (!verdict.retry) {
+    const bool billed = error.may_have_cost && error.trouble != Trouble::kCancelled;
+    return billed ? "; not asked again, since this call may have been charged" : "";
+  }
+  std::string text;
+  if (verdict.retry_after) {
+    text = fmt::format("; it wants a pause of {} s", verdict.retry_after->count());
+  }
+  if (tries >= policy.tries) return text + fmt::format("; asked {} times", tries);
+  if (verdict.retry_after && *verdict.retry_after > policy.retry_after) {
+    return text + fmt::format(", and at most {} s are waited", policy.retry_after.count() / 1000);
+  }
+  return text + "; the request's time leaves none for another try";
+}
+
 }  // namespace
 
 Task<CompletionResult> HttpProvider::complete(CompletionRequest request,
@@ -69,7 +87,10 @@ Task<CompletionResult> HttpProvider::complete(CompletionRequest request,
     error.tries = tries;
     const auto wait =
         pause(one.verdict, options_.retry, tries, options_.random(), request.deadline);
-    if (!wait) co_return std::move(one.verdict.result);
+    if (!wait) {
+      error.detail += why_no_more(one.verdict, options_.retry, tries);
+      co_return std::move(one.verdict.result);
+    }
     const Wake wake = co_await loop_.sleep_until(steady_clock::now() + *wait, cancellation);
     if (wake == Wake::kCancelled) co_return cancelled(tries);
   }

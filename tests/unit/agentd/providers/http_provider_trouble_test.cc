@@ -30,6 +30,8 @@ TEST_F(HttpProviderTest, AConnectionThatBreaksBeforeTheReplyIsNotTriedAgain) {
   EXPECT_EQ(broken.trouble, Trouble::kUnreachable);
   EXPECT_EQ(heard_.size(), 1U);
   EXPECT_TRUE(broken.may_have_cost);
+  EXPECT_TRUE(broken.detail.ends_with("; not asked again, since this call may have been charged"))
+      << broken.detail;
 }
 
 TEST_F(HttpProviderTest, RetryAfterIsKeptUpToItsLimit) {
@@ -49,6 +51,8 @@ TEST_F(HttpProviderTest, RetryAfterIsKeptUpToItsLimit) {
   });
   EXPECT_EQ(patient.trouble, Trouble::kOverloaded);
   EXPECT_EQ(patient.tries, 1) << "an hour is more than anybody waits";
+  EXPECT_TRUE(patient.detail.ends_with("; it wants a pause of 3600 s, and at most 30 s are waited"))
+      << patient.detail;
   EXPECT_FALSE(patient.may_have_cost);
 }
 
@@ -58,6 +62,9 @@ TEST_F(HttpProviderTest, NobodyWaitsPastTheDeadline) {
     peer.answer(503, "application/json", "{}", "Retry-After: 20\r\n");
   });
   EXPECT_EQ(late.tries, 1);
+  EXPECT_TRUE(late.detail.ends_with(
+      "; it wants a pause of 20 s; the request's time leaves none for another try"))
+      << late.detail;
 }
 
 TEST_F(HttpProviderTest, TriesEnd) {
@@ -65,6 +72,7 @@ TEST_F(HttpProviderTest, TriesEnd) {
       error([](Peer& peer, const Heard&) { peer.answer(500, "text/html", "<h1>no</h1>"); });
   EXPECT_EQ(busy.trouble, Trouble::kUnreachable);
   EXPECT_EQ(busy.tries, 3);
+  EXPECT_TRUE(busy.detail.ends_with("; asked 3 times")) << busy.detail;
   EXPECT_EQ(heard_.size(), 3U);
 }
 
@@ -140,6 +148,8 @@ TEST_F(HttpProviderTest, ASlowServerRunsIntoTheTimeout) {
   });
   EXPECT_EQ(slow.trouble, Trouble::kTimeout);
   EXPECT_TRUE(slow.may_have_cost);
+  EXPECT_TRUE(slow.detail.ends_with("; not asked again, since this call may have been charged"))
+      << slow.detail;
 }
 
 // It waits for a request in the clear, and answers no handshake: so no request was sent.
