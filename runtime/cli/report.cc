@@ -135,16 +135,6 @@ void add_files(const Outcome& outcome, bool saving, Lines& lines) {
   files.add_counts("not saved");
 }
 
-// SECURITY: one denied use of a call that is filtered by its arguments is no reason to open all of
-// its uses (ioctl: typing into the terminal), nor is any to open what works past the filter.
-std::string why_not_learned(const std::string& syscall) {
-  if (syscall.rfind("io_uring_", 0) == 0) return "it does other calls' work past the filter";
-  if (policy::is_argument_filtered(syscall)) {
-    return "what it may do depends on its arguments, and a profile would allow all of it";
-  }
-  return {};
-}
-
 }  // namespace
 
 std::string cut_line(std::string_view stream, std::uint64_t dropped, std::uint64_t limit) {
@@ -183,12 +173,17 @@ Lines loosened_lines(const policy::Policy& policy) {
 Lines learn_lines(const Outcome& outcome) {
   Lines lines;
   for (const collect::Denial& denial : outcome.denials) {
-    lines.push_back(
-        fmt::format("denied: {} ({}), {}x", shown(denial.syscall), denial.tier, denial.count));
+    lines.push_back(fmt::format("denied: {} ({}), {}{}x", shown(denial.syscall), denial.tier,
+                                denial.at_least ? "at least " : "", denial.count));
+  }
+  if (outcome.denials_unlisted > 0) {
+    lines.push_back(fmt::format("denied: {} calls more, of numbers that are not listed",
+                                outcome.denials_unlisted));
   }
   if (lines.empty()) return {"no system call was denied"};
   if (learn_profile(outcome).find("allow = ") != std::string::npos) {
-    lines.emplace_back("a profile that allows the denied ones, for --profile FILE.toml:");
+    lines.emplace_back(
+        "a profile that allows those that are safe to allow, for --profile FILE.toml:");
   }
   return lines;
 }
@@ -201,8 +196,8 @@ std::string learn_profile(const Outcome& outcome) {
     const bool nameable =
         denial.syscall.find(':') == std::string::npos && denial.syscall.rfind("syscall_", 0) != 0;
     if (denial.tier == "hostile" || !nameable) continue;
-    if (const std::string why = why_not_learned(denial.syscall); !why.empty()) {
-      left_out += fmt::format("# {} is left out: {}\n", shown(denial.syscall), why);
+    if (const std::string why = policy::risk_of_opening(denial.syscall); !why.empty()) {
+      left_out += fmt::format("# {} is not offered, because {}\n", shown(denial.syscall), why);
       continue;
     }
     names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", shown(denial.syscall));

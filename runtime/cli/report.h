@@ -25,9 +25,9 @@ using Lines = std::vector<std::string>;
 [[nodiscard]] Lines lowered_lines(const policy::Limits& wanted, const policy::Limits& applied);
 // --learn: which calls were denied.
 [[nodiscard]] Lines learn_lines(const collect::Outcome& outcome);
-// --learn: the TOML of a profile that allows them, with a comment for each that it leaves out:
-// calls filtered by their arguments, and io_uring. Comments alone when nothing else was denied;
-// hostile calls are never in it.
+// --learn: the TOML of a profile that allows those that are safe to allow, with a comment for each
+// other: why it is not offered. Comments alone when there is none to allow; hostile calls are never
+// in it.
 [[nodiscard]] std::string learn_profile(const collect::Outcome& outcome);
 // An error of ours or the caller's, with its fix.
 [[nodiscard]] Lines error_lines(const Error& error);

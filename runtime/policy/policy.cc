@@ -62,12 +62,26 @@ Result<Policy> parse_policy(std::string_view text, std::string_view origin) {
   return parse_profile(text, origin, {seccomp.begin(), seccomp.end()}, kNativeArch);
 }
 
-bool is_argument_filtered(std::string_view syscall) {
+// SECURITY: one denied use of a call that is filtered by its arguments is no reason to open all of
+// its uses (ioctl: typing into the terminal), and what the policy does not know is not judged.
+std::string risk_of_opening(std::string_view syscall) {
   const auto seccomp = shipped_seccomp_text();
   const auto rules = parse_rules({seccomp.begin(), seccomp.end()});
-  if (!rules) return true;  // a test parses them: only to be safe
+  if (!rules) return "the policy cannot be read";  // a test parses it: only to be safe
   const auto rule = rules->calls.find(syscall);
-  return rule != rules->calls.end() && rule->second.tier == Tier::kFiltered;
+  if (rule == rules->calls.end()) return "the policy does not know it";
+  switch (rule->second.tier) {
+    case Tier::kFiltered:
+      return "what it may do depends on its arguments, and a profile would allow all of it";
+    case Tier::kHostile:
+      return "it could attack the sandbox";
+    case Tier::kQuiet:
+      return "programs do without it";
+    case Tier::kAllow:
+    case Tier::kDeny:
+      break;
+  }
+  return rule->second.risk;
 }
 
 }  // namespace sbx::policy

@@ -32,8 +32,8 @@ struct Policy {
 // The same from text; `origin` stands for the file's name in errors.
 [[nodiscard]] Result<Policy> parse_policy(std::string_view text, std::string_view origin);
 
-// True for a call that the shipped policy allows with some arguments and not with others: a profile
-// that allows it by name opens all of it. Parses the policy's text.
-[[nodiscard]] bool is_argument_filtered(std::string_view syscall);
+// Why a profile should not open this call, in words that can follow "because"; "" when nothing
+// speaks against it. Parses the shipped policy's text.
+[[nodiscard]] std::string risk_of_opening(std::string_view syscall);
 
 }  // namespace sbx::policy

@@ -50,10 +50,17 @@ class RuleParser {
  private:
   Result<void> add_group(const TomlValue& group, Tier tier) {
     const bool has_errno = tier == Tier::kQuiet || tier == Tier::kDeny;
-    SBX_TRY(has_errno ? check_keys(origin_, group, {"why", "errno", "calls"})
-                      : check_keys(origin_, group, {"why", "calls"}));
+    if (tier == Tier::kDeny) {
+      SBX_TRY(check_keys(origin_, group, {"why", "risk", "errno", "calls"}));
+    } else {
+      SBX_TRY(has_errno ? check_keys(origin_, group, {"why", "errno", "calls"})
+                        : check_keys(origin_, group, {"why", "calls"}));
+    }
     SBX_TRY(required_string(origin_, group, "why"));
-    CallRule rule{tier, EPERM, {}, group.key};
+    CallRule rule{tier, EPERM, {}, group.key, {}};
+    if (group.find("risk") != nullptr) {
+      SBX_ASSIGN(rule.risk, required_string(origin_, group, "risk"));
+    }
     if (tier == Tier::kHostile) rule.answer = kActionHostile;
     if (has_errno) {
       SBX_ASSIGN(rule.answer, read_errno(group, "errno", tier == Tier::kQuiet));
@@ -73,7 +80,7 @@ class RuleParser {
   Result<void> add_filtered(const TomlValue& call) {
     SBX_TRY(check_keys(origin_, call, {"why", "otherwise", "allow"}));
     SBX_TRY(required_string(origin_, call, "why"));
-    CallRule rule{Tier::kFiltered, EPERM, {}, "arguments"};
+    CallRule rule{Tier::kFiltered, EPERM, {}, "arguments", {}};
     SBX_ASSIGN(const std::string otherwise, required_string(origin_, call, "otherwise"));
     if (otherwise == "hostile") {
       rule.answer = kActionHostile;
@@ -187,6 +194,8 @@ class RuleParser {
 
 // Lays one [seccomp] table of a profile over the rules.
 class ProfileOverlay {
+  static constexpr const char* kProfile = "profile";  // the group of what the profile listed
+
  public:
   ProfileOverlay(RuleSet& rules, std::string_view origin) : rules_(rules), origin_(origin) {}
 
@@ -211,7 +220,7 @@ class ProfileOverlay {
     for (std::size_t i = 0; i < names.size(); ++i) {
       const TomlValue& where = list.items[i];
       if (!names[i].starts_with('@')) {
-        SBX_TRY(replace(where, names[i], {Tier::kAllow, EPERM, {}, "profile"}));
+        SBX_TRY(replace(where, names[i], {Tier::kAllow, EPERM, {}, kProfile, {}}));
         continue;
       }
       const auto group = rules_.groups.find(std::string_view(names[i]).substr(1));
@@ -220,7 +229,7 @@ class ProfileOverlay {
       }
       for (const std::string& call : group->second) {
         SBX_TRY(refuse_hostile_member(where, names[i], call));
-        SBX_TRY(replace(where, call, {Tier::kAllow, EPERM, {}, "profile"}));
+        SBX_TRY(replace(where, call, {Tier::kAllow, EPERM, {}, kProfile, {}}));
       }
     }
     return {};
@@ -247,7 +256,7 @@ class ProfileOverlay {
       if (std::find(std::begin(kNeeded), std::end(kNeeded), item.key) != std::end(kNeeded)) {
         return toml_error(origin_, item, "no program runs without this call");
       }
-      SBX_TRY(replace(item, item.key, {Tier::kDeny, *number, {}, "profile"}));
+      SBX_TRY(replace(item, item.key, {Tier::kDeny, *number, {}, kProfile, {}}));
     }
     return {};
   }
@@ -256,11 +265,12 @@ class ProfileOverlay {
     SBX_ASSIGN(const auto names, string_list(origin_, list));
     for (std::size_t i = 0; i < names.size(); ++i) {
       const auto rule = rules_.calls.find(names[i]);
-      if (rule != rules_.calls.end() && rule->second.tier == Tier::kAllow) {
+      const bool is_open = rule != rules_.calls.end() && rule->second.tier == Tier::kAllow;
+      if (is_open && rule->second.group != kProfile) {
         return toml_error(origin_, list.items[i],
                           fmt::format("'{}' is allowed by default: use deny", names[i]));
       }
-      SBX_TRY(replace(list.items[i], names[i], {Tier::kHostile, kActionHostile, {}, "profile"}));
+      SBX_TRY(replace(list.items[i], names[i], {Tier::kHostile, kActionHostile, {}, kProfile, {}}));
     }
     return {};
   }
@@ -271,7 +281,7 @@ class ProfileOverlay {
     }
     const auto old = rules_.calls.find(name);
     const bool is_known = old != rules_.calls.end();
-    if (is_known && old->second.group == "profile") {
+    if (is_known && old->second.group == kProfile) {
       return toml_error(origin_, where, fmt::format("'{}' is listed twice", name));
     }
     // A filtered call may hold a hostile remainder (clone with namespace flags). Which of the

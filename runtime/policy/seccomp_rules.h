@@ -42,6 +42,7 @@ struct CallRule {
   std::uint16_t answer = 0;         // an errno or kActionHostile; of kAllow: EPERM, never used
   std::vector<ArgumentCase> cases;  // kFiltered only
   std::string group;                // where it was listed, for messages
+  std::string risk;                 // kDeny: why it should not be opened; "" for nothing
 };
 
 struct RuleSet {

@@ -160,14 +160,42 @@ TEST(Report, LearnGivesTheProfileThatAllowsTheDenied) {
   EXPECT_THAT(learn_profile(outcome), HasSubstr("[seccomp]\nallow = [\"chroot\"]\n"));
 }
 
-TEST(Report, CallsThatAreFilteredByTheirArgumentsAreNotLearnedWholesale) {
-  for (const char* const call :
-       {"ioctl", "socket", "socketpair", "clone", "prctl", "arch_prctl", "personality", "setrlimit",
-        "prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr",
-        "setpriority", "ioprio_set", "io_uring_setup", "io_uring_enter", "io_uring_register"}) {
+TEST(Report, CallsThatAreNotSafeToAllowAreNotOfferedButTheReasonIs) {
+  for (const char* const call : {"ioctl",
+                                 "socket",
+                                 "socketpair",
+                                 "clone",
+                                 "prctl",
+                                 "arch_prctl",
+                                 "personality",
+                                 "setrlimit",
+                                 "prlimit64",
+                                 "sched_setaffinity",
+                                 "sched_setscheduler",
+                                 "sched_setparam",
+                                 "sched_setattr",
+                                 "setpriority",
+                                 "ioprio_set",
+                                 "io_uring_setup",
+                                 "io_uring_enter",
+                                 "io_uring_register",
+                                 "inotify_init1",
+                                 "inotify_add_watch",
+                                 "fanotify_init",
+                                 "fanotify_mark",
+                                 "syslog",
+                                 "kcmp",
+                                 "modify_ldt",
+                                 "io_setup",
+                                 "migrate_pages",
+                                 "uselib",
+                                 "vmsplice",
+                                 "memfd_secret",
+                                 "mount",
+                                 "no_such_call"}) {
     Outcome outcome = ended(Status::kOk);
     outcome.denials = {{call, "deny", 1}};
-    const std::string comment = "# " + std::string(call) + " is left out: ";
+    const std::string comment = "# " + std::string(call) + " is not offered, because ";
     EXPECT_THAT(learn_profile(outcome), ::testing::StartsWith(comment));
     EXPECT_THAT(learn_profile(outcome), Not(HasSubstr("allow = ")));
     EXPECT_EQ(learn_lines(outcome).size(), 1U) << "no profile is announced";
@@ -183,6 +211,15 @@ TEST(Report, HostileCallsAreNeverLearned) {
   outcome.denials = {{"mount", "hostile", 1}};
   EXPECT_THAT(learn_lines(outcome), ElementsAre("denied: mount (hostile), 1x"));
   EXPECT_EQ(learn_profile(outcome), "");
+}
+
+TEST(Report, LearnSaysWhatIsNotKnownOfTheDenied) {
+  Outcome outcome = ended(Status::kTimeout);
+  outcome.denials = {{"chroot", "deny", 512, true}};
+  outcome.denials_unlisted = 7;
+  EXPECT_THAT(learn_lines(outcome),
+              AllOf(Contains("denied: chroot (deny), at least 512x"),
+                    Contains("denied: 7 calls more, of numbers that are not listed")));
 }
 
 TEST(Report, LearnSaysWhenNothingWasDenied) {

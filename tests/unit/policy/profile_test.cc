@@ -165,6 +165,8 @@ TEST(Profile, MistakesInSeccompNameThePlace) {
             "p.toml:4: key 'seccomp.deny.execve': no program runs without this call");
   EXPECT_EQ(parse_error("[seccomp]\nhostile = [\"read\"]\n"),
             "p.toml:4: key 'seccomp.hostile[0]': 'read' is allowed by default: use deny");
+  EXPECT_EQ(parse_error("[seccomp]\nallow = [\"kcmp\"]\nhostile = [\"kcmp\"]\n"),
+            "p.toml:5: key 'seccomp.hostile[0]': 'kcmp' is listed twice");
   EXPECT_EQ(parse_error("[seccomp]\nallow = [\"kcmp\"]\ndeny = {kcmp = \"EPERM\"}\n"),
             "p.toml:5: key 'seccomp.deny.kcmp': 'kcmp' is listed twice");
 }
