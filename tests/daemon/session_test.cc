@@ -198,6 +198,23 @@ TEST_P(Sessions, RunOneAtATimeAndASecondIsRefusedOrWaits) {
   EXPECT_EQ(Json::parse(waiting.get())["stdout"], "first\n");
 }
 
+// No conflict, which waiting would not have met: no room, for now.
+TEST_P(Sessions, TellARunWhoseTurnDoesNotComeThatThereIsNoRoom) {
+  (void)stop();
+  start("image = \"host\"\nqueue_seconds = 1\n");
+  const std::string id = create_id();
+  Running running(connect(), id, shell("echo ready; sleep 60"));
+  Json patient = shell("true");
+  patient["wait"] = true;
+  const RawReply late = ask_run(id, patient);
+  EXPECT_EQ(late.status, 429);
+  EXPECT_EQ(late.field("Retry-After"), "1");
+  const Json problem = problem_of(late);
+  EXPECT_EQ(problem["code"], "too_many_requests");
+  EXPECT_EQ(problem["budget"], "session");
+  running.leave();
+}
+
 TEST_P(Sessions, RefuseFilesCallsWhileARunIsOn) {
   const std::string id = create_id();
   EXPECT_EQ(put(id, "f", "old").status, 201);
