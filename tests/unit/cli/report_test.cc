@@ -10,6 +10,7 @@ namespace {
 
 using collect::Outcome;
 using collect::Status;
+using ::testing::AllOf;
 using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
