@@ -85,10 +85,27 @@ const std::vector<Reason>& reasons() {
       {"everybody's file",
        "On the host everybody may read it. It tells about the machine, and the mask is what hides "
        "it.",
-       {"/proc/kallsyms", "/proc/interrupts", "/proc/softirqs", "/proc/config.gz", "/proc/cmdline",
-        "/proc/diskstats", "/proc/partitions", "/proc/zoneinfo", "/proc/cgroups", "/proc/modules",
-        "/proc/sys/kernel/random/boot_id", "/proc/kmsg", "/proc/bus", "/proc/irq", "/proc/fs",
-        "/proc/pressure", "/proc/acpi", "/proc/scsi", "/proc/driver"}},
+       {"/proc/kallsyms",
+        "/proc/interrupts",
+        "/proc/softirqs",
+        "/proc/config.gz",
+        "/proc/cmdline",
+        "/proc/diskstats",
+        "/proc/partitions",
+        "/proc/zoneinfo",
+        "/proc/cgroups",
+        "/proc/modules",
+        "/proc/sys/kernel/random/boot_id",
+        "/proc/kmsg",
+        "/proc/bus",
+        "/proc/irq",
+        "/proc/fs",
+        "/proc/pressure",
+        "/proc/acpi",
+        "/proc/scsi",
+        "/proc/driver",
+        "/proc/sched_debug",
+        "/proc/latency_stats"}},
       {"nothing to see",
        "What the pid, mount or user namespace holds is the run's own: there is nothing of anybody "
        "else.",
@@ -131,6 +148,35 @@ const std::vector<Reason>& reasons() {
   return all;
 }
 
+// Why two layers could not be shown where this was written: of attacks that have them elsewhere.
+const std::vector<Reason>& reasons_unshown() {
+  static const std::vector<Reason> all = {
+      {"not shown: no such call",
+       "The kernel on which this was written has no such call. One that has it asks for a "
+       "capability over the host itself before it looks at anything else, and that nobody below "
+       "the outer user namespace has (*never off*); the filter is the second layer.",
+       {"kexec_load", "kexec_file_load", "init_module", "finit_module", "delete_module", "iopl",
+        "ioperm"}},
+      {"not shown: no such family",
+       "The kernel on which this was written has no such sockets. One that has them asks for "
+       "CAP_NET_ADMIN first (`capabilities`); the filter is the second layer.",
+       {"key socket"}},
+      {"not shown: no such file",
+       "The kernel on which this was written has no such file. Where there is one only the host's "
+       "root may open it (*never off*), and it is masked (`proc`).",
+       {"/proc/kcore"}},
+  };
+  return all;
+}
+
+std::string_view reason_in(const std::vector<Reason>& all, std::string_view attack) {
+  for (const Reason& reason : all) {
+    const auto& names = reason.attacks;
+    if (std::find(names.begin(), names.end(), attack) != names.end()) return reason.key;
+  }
+  return "";
+}
+
 constexpr std::string_view kHead =
     "# Which layer stops which attack\n"
     "\n"
@@ -142,7 +188,8 @@ constexpr std::string_view kHead =
     "column says why; the "
     "words are explained at the end. An attack that\ncould not be made on the host where this was "
     "written has no layers "
-    "(*n.a.*); all are made against the filter itself in\n`EveryLine.*`.\n";
+    "(*n.a.*), and the last column says what\nwould stop it; system calls are made against the "
+    "filter itself in `EveryLine.*`.\n";
 
 std::string row_text(const MatrixRow& row) {
   std::string layers;
@@ -152,7 +199,7 @@ std::string row_text(const MatrixRow& row) {
   }
   if (row.state == cli::CaseState::kNotApplicable) layers = "n.a.";
   return "| " + std::string(row.attack->name) + " | " + layers + " | " +
-         std::string(reason_for_one(row.attack->name)) + " |";
+         std::string(reason_for_row(row)) + " |";
 }
 
 // The lines of a file by their first cell.
@@ -168,8 +215,10 @@ std::map<std::string, std::string> lines_by_attack(const std::string& text) {
 
 std::string legend() {
   std::string text = "\n## Why not two\n\n";
-  for (const Reason& reason : reasons()) {
-    text += "* **" + std::string(reason.key) + "**: " + std::string(reason.text) + "\n";
+  for (const auto* const all : {&reasons(), &reasons_unshown()}) {
+    for (const Reason& reason : *all) {
+      text += "* **" + std::string(reason.key) + "**: " + std::string(reason.text) + "\n";
+    }
   }
   return text;
 }
@@ -177,11 +226,13 @@ std::string legend() {
 }  // namespace
 
 std::string_view reason_for_one(std::string_view attack) {
-  for (const Reason& reason : reasons()) {
-    const auto& names = reason.attacks;
-    if (std::find(names.begin(), names.end(), attack) != names.end()) return reason.key;
-  }
-  return "";
+  return reason_in(reasons(), attack);
+}
+
+std::string_view reason_for_row(const MatrixRow& row) {
+  const std::string_view reason = reason_for_one(row.attack->name);
+  if (!reason.empty() || row.state != cli::CaseState::kNotApplicable) return reason;
+  return reason_in(reasons_unshown(), row.attack->name);
 }
 
 std::string matrix_text(const std::vector<MatrixRow>& rows, const std::string& reviewed) {
@@ -196,7 +247,8 @@ std::string matrix_text(const std::vector<MatrixRow>& rows, const std::string& r
       section = now;
     }
     const auto line = known.find(std::string(row.attack->name));
-    const bool kept = row.state == cli::CaseState::kNotApplicable && line != known.end();
+    const bool kept = row.state == cli::CaseState::kNotApplicable && line != known.end() &&
+                      line->second.find(" | n.a. | ") == std::string::npos;
     text += (kept ? line->second : row_text(row)) + "\n";
   }
   return text + legend();

@@ -4,7 +4,8 @@
 Usage: security_claims.py SOURCE_DIRECTORY [--update]
 
 Each test, program, file and attack that SECURITY.md and docs/attack-matrix.md name must exist, each attack of selftest must be in the matrix,
-and what the table of layers says a layer stops by itself must be what the matrix says (--update writes those cells anew).
+what the table of layers says a layer stops by itself must be what the matrix says (--update writes those cells anew), and where the matrix has
+fewer than two layers it must say why.
 """
 import pathlib
 import re
@@ -39,6 +40,15 @@ def matrix_rows(text):
         if len(cells) == 3 and cells[0] not in ("attack", "---"):
             rows[cells[0]] = re.findall(r"`(\w+)`", cells[1]) + (["never off"] if "*never off*" in cells[1] else [])
     return rows
+
+
+def unexplained(text):
+    """Attacks of docs/attack-matrix.md that fewer than two layers stop, without a reason that the text explains."""
+    legend = set(re.findall(r"^\* \*\*([^*]+)\*\*: ", text, re.MULTILINE))
+    layers = matrix_rows(text)
+    reasons = {cells[0]: cells[2] for line in text.splitlines()
+               for cells in [[cell.strip() for cell in line.split("|")[1:-1]]] if len(cells) == 3 and cells[0] in layers}
+    return [attack for attack, stops in layers.items() if len(stops) < 2 and reasons[attack] not in legend]
 
 
 def stopped_by(rows, layer):
@@ -112,9 +122,10 @@ def control():
     caught = [missing_tests("`Good.IsNot`", suites, set()), missing_tests("`Bad.*`", suites, set()),
               missing_tests("`Bad` tests", suites, set()), missing_tests("`no_test`", suites, {"a_test"}),
               missing_attacks("selftest *bpf*, *none*", rows), wrong_cells(table.replace("*bpf*", "*udp*"), rows),
-              wrong_cells("", rows)]
+              wrong_cells("", rows), unexplained("| udp | n.a. |  |\n"), unexplained("| bpf | `seccomp` | why |\n")]
     passed = [missing_tests("`Good.IsThere`, `Good.*`, `Good` tests, `a_test`, `README.md`", suites, {"a_test"}),
-              missing_attacks("selftest *bpf*, *udp*; *anything*", rows), wrong_cells(table, rows)]
+              missing_attacks("selftest *bpf*, *udp*; *anything*", rows), wrong_cells(table, rows),
+              unexplained("| udp | n.a. | why |\n| bpf | `seccomp`, `proc` |  |\n* **why**: because\n")]
     if not all(caught) or any(passed) or update(table.replace("x | *bpf*", "x | –"), rows) != table:
         sys.exit(f"security_claims: the check itself is broken: {caught} {passed}")
 
@@ -133,6 +144,8 @@ def main():
         security_file.write_text(update(security_file.read_text(), rows))
     found = [f"docs/attack-matrix.md lacks '{attack}'" for attack in sorted(attacks - rows.keys())]
     found += [f"docs/attack-matrix.md has '{attack}', which is no attack" for attack in sorted(rows.keys() - attacks)]
+    found += [f"docs/attack-matrix.md does not say why not two layers stop '{attack}'"
+              for attack in unexplained(matrix_file.read_text())]
     for path in (security_file, matrix_file):
         text = path.read_text()
         found += [f"{path.name} {line}" for line in missing_tests(text, suites, programs) + missing_attacks(text, attacks)]
