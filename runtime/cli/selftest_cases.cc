@@ -37,6 +37,27 @@ bool lacks_optional_layer(const AttackCase& attack, const Observation& inside) {
   return layer && !policy::layer_required(*layer) && contains(inside.lacking, attack.layer);
 }
 
+// The errno with which the policy answers a call when it denies it, 0 for none.
+int errno_of(const policy::SeccompPolicy& policy, std::string_view call) {
+  for (std::uint32_t nr = 0; nr < policy::kSyscallTableSize; ++nr) {
+    if (policy::syscall_name(policy.audit_arch, nr) != call) continue;
+    return policy.actions[nr] == policy::kActionHostile ? 0 : policy.actions[nr];
+  }
+  return 0;
+}
+
+// The call that the case is about, where it names one.
+std::string_view call_of(const Expectation& expected) {
+  return expected.hostile_syscall.empty() ? expected.counted_syscall : expected.hostile_syscall;
+}
+
+// The answer outside is another than that inside.
+bool control_differs(const AttackCase& attack, const Observation& inside,
+                     const Observation& control) {
+  if (answers_as(attack.expected, control)) return false;
+  return !inside.answered || inside.sys_errno == 0 || control.sys_errno != inside.sys_errno;
+}
+
 }  // namespace
 
 std::span<const AttackCase> attack_cases() {
@@ -60,9 +81,15 @@ std::string_view attack_class_name(AttackClass attack_class) {
     case AttackClass::kNetwork:
       return "network";
     case AttackClass::kSettingUp:
+      return "setting up";
+    case AttackClass::kFilesOut:
+      return "files out";
+    case AttackClass::kKilling:
+      return "killing";
+    case AttackClass::kMemory:
       break;
   }
-  return "setting up";
+  return "memory";
 }
 
 std::string_view case_state_name(CaseState state) {
@@ -124,18 +151,30 @@ bool matches(const Expectation& expected, const Observation& seen) {
   return expected.counted_syscall.empty() || contains(seen.denied, expected.counted_syscall);
 }
 
+bool stopped_by_policy(const AttackCase& attack, const Observation& seen,
+                       const policy::SeccompPolicy& policy) {
+  const std::string_view call = call_of(attack.expected);
+  if (!seen.hostile_syscall.empty()) return call.empty() || seen.hostile_syscall == call;
+  if (!seen.answered || seen.sys_errno == 0) return false;
+  return std::any_of(seen.denied.begin(), seen.denied.end(), [&](const std::string& denied) {
+    return (call.empty() || denied == call) && errno_of(policy, denied) == seen.sys_errno;
+  });
+}
+
 CaseState judge(const AttackCase& attack, const Observation& inside,
-                const std::optional<Observation>& control) {
+                const std::optional<Observation>& control, const policy::SeccompPolicy* policy) {
   const bool absent = control && control->answered && attack.absent_errno != 0 &&
                       control->sys_errno == attack.absent_errno;
   // Inside the answer of a host that does not have it, and no control that says otherwise.
   const bool absent_inside = inside.answered && attack.absent_errno != 0 &&
                              inside.sys_errno == attack.absent_errno && (!control || absent);
   if (absent_inside || lacks_optional_layer(attack, inside)) return CaseState::kNotApplicable;
-  if (!matches(attack.expected, inside)) return CaseState::kFail;
+  const bool stopped = matches(attack.expected, inside) ||
+                       (policy != nullptr && stopped_by_policy(attack, inside, *policy));
+  if (!stopped) return CaseState::kFail;
   if (!control || absent) return CaseState::kNotApplicable;
   if (!control->answered) return CaseState::kControlFailed;
-  if (!answers_as(attack.expected, *control)) return CaseState::kPass;
+  if (control_differs(attack, inside, *control)) return CaseState::kPass;
   return attack.host_may_match ? CaseState::kNotApplicable : CaseState::kControlFailed;
 }
 

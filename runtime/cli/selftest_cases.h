@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/collect/outcome.h"
+#include "runtime/policy/seccomp.h"
 
 namespace sbx::cli {
 
@@ -33,7 +34,16 @@ struct Expectation {
   std::string_view counted_syscall;                 // and this call is among the counted denials
 };
 
-enum class AttackClass { kSystemCalls, kViews, kNetwork, kSettingUp };
+enum class AttackClass {
+  kSystemCalls,
+  kViews,
+  kNetwork,
+  kSettingUp,
+  // Of whole runs (selftest_run_cases.h).
+  kFilesOut,
+  kKilling,
+  kMemory,
+};
 [[nodiscard]] std::string_view attack_class_name(AttackClass attack_class);
 
 // Where the same act is done without the sandbox. No control changes the host.
@@ -69,11 +79,17 @@ enum class CaseState { kPass, kFail, kNotApplicable, kControlFailed };
 [[nodiscard]] Observation parse_probe_line(std::string_view line);
 
 [[nodiscard]] bool matches(const Expectation& expected, const Observation& seen);
+// A policy may answer otherwise than the default one, which the tables are written for: the act was
+// stopped too where its call, or one that it takes, was denied with the errno that this policy
+// gives for it, or where the run was ended for it.
+[[nodiscard]] bool stopped_by_policy(const AttackCase& attack, const Observation& seen,
+                                     const policy::SeccompPolicy& policy);
 // `control` is none where it does not apply (kRoot for an ordinary user). Where the host does not
 // have the facility, or not the optional layer, the case is not applicable; an act that succeeded
-// inside fails in any case.
+// inside fails in any case. `policy`: that of the run, where it may not be the default one.
 [[nodiscard]] CaseState judge(const AttackCase& attack, const Observation& inside,
-                              const std::optional<Observation>& control);
+                              const std::optional<Observation>& control,
+                              const policy::SeccompPolicy* policy = nullptr);
 // For the table: "EPERM", "ended for mount", the value.
 [[nodiscard]] std::string describe(const Observation& seen);
 

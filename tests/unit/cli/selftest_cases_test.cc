@@ -9,6 +9,7 @@
 
 #include "runtime/cli/selftest_control.h"
 #include "runtime/policy/layers.h"
+#include "runtime/policy/policy.h"
 
 namespace sbx::cli {
 namespace {
@@ -173,6 +174,41 @@ TEST(SelftestCases, OnlyAWholeProbeLineCounts) {
   EXPECT_FALSE(parse_probe_line(R"({"probe": "x", "errno": "1"})").answered);
   EXPECT_FALSE(parse_probe_line("").answered);
   EXPECT_EQ(parse_probe_line("unshare: denied").trouble, "unshare: denied");
+}
+
+// The errno that the policy of the run gives is as good as that of the default one.
+TEST(SelftestCases, ADenialAsTheRunsOwnPolicyHasItIsHeld) {
+  const auto judged = policy::load_policy("judge");
+  ASSERT_TRUE(judged.has_value());
+  Observation inside = answered(EACCES);
+  inside.denied = {"socket"};
+  for (const char* const name : {"packet socket", "UDP to the internet"}) {
+    const AttackCase& attack = find(name);
+    EXPECT_EQ(judge(attack, inside, answered(0)), CaseState::kFail) << name;
+    EXPECT_EQ(judge(attack, inside, answered(0), &judged->seccomp), CaseState::kPass) << name;
+    EXPECT_EQ(judge(attack, inside, answered(EACCES), &judged->seccomp), CaseState::kControlFailed)
+        << name;
+    EXPECT_EQ(judge(attack, answered(EACCES), answered(0), &judged->seccomp), CaseState::kFail)
+        << name << " was denied by nobody";
+    EXPECT_EQ(judge(attack, answered(0), answered(0), &judged->seccomp), CaseState::kFail) << name;
+  }
+  EXPECT_EQ(judge(find("/var/run/docker.sock"), inside, answered(ENOENT), &judged->seccomp),
+            CaseState::kNotApplicable);
+  inside.sys_errno = EPERM;
+  EXPECT_EQ(judge(find("packet socket"), inside, answered(0), &judged->seccomp), CaseState::kFail)
+      << "not what the policy gives";
+  const auto odd = policy::parse_policy(
+      "name = \"odd\"\ndescription = \"x\"\n[seccomp]\nhostile = [\"kcmp\"]\n"
+      "deny = { mount = \"EACCES\" }\n",
+      "odd.toml");
+  ASSERT_TRUE(odd.has_value()) << to_string(odd.error());
+  EXPECT_EQ(judge(find("kcmp of init"), ended_for("kcmp"), answered(0), &odd->seccomp),
+            CaseState::kPass);
+  EXPECT_EQ(judge(find("kcmp of init"), ended_for("mount"), answered(0), &odd->seccomp),
+            CaseState::kFail);
+  inside.sys_errno = EACCES;
+  inside.denied = {"mount"};
+  EXPECT_EQ(judge(find("mount a tmpfs"), inside, answered(0), &odd->seccomp), CaseState::kPass);
 }
 
 // The controls are what makes a pass mean something: on a host that can do them, each shows the act
