@@ -70,17 +70,20 @@ constexpr const char* kSelftest = R"(sbx-run selftest: attack this host's own sa
 
   sbx-run selftest [OPTIONS]
 
-Makes each attack inside a sandbox, and again outside it where that harms nothing: an attack that
-fails there too shows nothing about the sandbox. Takes well under a minute. One line an attack:
+Makes each attack inside a sandbox, and again as a control where that harms nothing: outside it, or
+with the limit raised. An attack that fails there too shows nothing about the sandbox. Attacks by
+system calls, views, network and setting up are judged by what the kernel answered; those on files
+out, killing and memory by what came of the run. Takes well under a minute. One line an attack:
   pass            stopped inside, and possible without the sandbox
-  FAIL            it got through
+  FAIL            it got through, or did not come to an answer; the line says which
   n.a.            this host cannot show it; the line says why
   control failed  it did not work without the sandbox either: never a pass
 
   --json                  the same as one JSON document
   --rootfs NAME|host      the image to attack from: default
   --profile NAME|FILE     the profile to attack: default
-  --allow-missing LAYER   attack although a required layer cannot be had (repeatable)
+  --allow-missing LAYER   attack although a required layer cannot be had (repeatable); what it
+                          would stop fails
 
 Exit codes: 0 nothing failed, 1 an attack or a control did, 125 there was no sandbox to attack,
 2 wrong use.

@@ -1,4 +1,4 @@
-// sbx-run selftest: attacks this host's own sandbox in the default profile, and scores it.
+// sbx-run selftest: attacks this host's own sandbox, and scores it.
 #include <fmt/core.h>
 #include <unistd.h>
 
@@ -7,11 +7,11 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "runtime/cli/probe_program.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/request.h"
 #include "runtime/cli/selftest_cases.h"
 #include "runtime/cli/selftest_control.h"
+#include "runtime/cli/selftest_runs.h"
 #include "runtime/cli/verbs.h"
 #include "runtime/cli/write_out.h"
 #include "runtime/plan/image.h"
@@ -23,27 +23,18 @@ namespace {
 using namespace std::string_literals;
 
 struct CaseResult {
-  const AttackCase* attack = nullptr;
+  AttackClass attack_class{};
+  std::string_view name, layer;
   CaseState state = CaseState::kFail;
   std::string inside;
   std::string control;
 };
 
-// Files below /input are executable.
-plan::Request probe_request(const AttackCase& attack, const std::string& argument) {
-  plan::Request request;
-  const auto program = probe_program();
-  request.files.push_back(
-      {"sbx-probe", std::string(reinterpret_cast<const char*>(program.data()), program.size())});
-  request.argv = {"/input/sbx-probe", std::string(attack.act), argument};
-  return request;
-}
-
 Observation observe_inside(Sandbox& sandbox, const AttackCase& attack,
                            const std::string& argument) {
   RunHooks hooks;
   hooks.collect = collect::CollectMode::kNone;
-  const Result<collect::Outcome> outcome = sandbox.run(probe_request(attack, argument), hooks);
+  const Result<collect::Outcome> outcome = sandbox.run(probe_request(attack.act, argument), hooks);
   if (outcome) return observe(*outcome);
   Observation seen;
   seen.trouble = to_string(outcome.error());
@@ -62,23 +53,51 @@ std::vector<std::string> callers_words(const plan::Image& image,
   return words;
 }
 
-Result<std::vector<CaseResult>> run_cases(const Arguments& arguments) {
+// A program that does nothing must run to its end: where it cannot, there is nothing to attack.
+Result<collect::Outcome> run_nothing(Sandbox& sandbox) {
+  RunHooks hooks;
+  hooks.collect = collect::CollectMode::kNone;
+  return sandbox.run(probe_request("nothing", ""), hooks);
+}
+
+std::vector<CaseResult> attack(Sandbox& sandbox, const policy::Policy& policy,
+                               const ControlGround& ground,
+                               const std::vector<std::string>& missing) {
+  std::vector<CaseResult> results;
+  for (const AttackCase& attack : attack_cases()) {
+    const Observation inside = observe_inside(sandbox, attack, ground.resolve(attack.argument));
+    const std::optional<Observation> control = run_control(attack, ground);
+    results.push_back({attack.attack_class, attack.name, attack.layer,
+                       judge(attack, inside, control, &policy.seccomp), describe(inside),
+                       control ? describe(*control) : "needs root"});
+  }
+  for (RunCaseResult& result : attack_by_runs(sandbox, policy, ground, missing)) {
+    const RunCase& attack = *result.attack;
+    results.push_back({attack.attack_class, attack.name, attack.layer, result.state,
+                       std::move(result.inside), std::move(result.control)});
+  }
+  return results;
+}
+
+// What was attacked, or why there was nothing to attack.
+struct Attacked {
+  std::vector<CaseResult> results;
+  std::optional<collect::Outcome> failed;  // the run of nothing, where that failed
+};
+
+Result<Attacked> attack_sandbox(const Arguments& arguments) {
   SandboxOptions options;
   SBX_ASSIGN(options.config, policy::load_runtime_config());
   SBX_ASSIGN(options.policy, make_policy(arguments));
   options.rootfs = arguments.rootfs;
   SBX_ASSIGN(const plan::Image image, plan::find_image(options.rootfs, options.config));
   const std::vector<std::string> words = callers_words(image, options.config);
+  const policy::Policy policy = options.policy;
   SBX_ASSIGN(Sandbox sandbox, Sandbox::open(std::move(options)));
+  SBX_ASSIGN(collect::Outcome nothing, run_nothing(sandbox));
+  if (!nothing.ok()) return Attacked{{}, std::move(nothing)};
   SBX_ASSIGN(const ControlGround ground, ControlGround::prepare(words));
-  std::vector<CaseResult> results;
-  for (const AttackCase& attack : attack_cases()) {
-    const Observation inside = observe_inside(sandbox, attack, ground.resolve(attack.argument));
-    const std::optional<Observation> control = run_control(attack, ground);
-    results.push_back({&attack, judge(attack, inside, control), describe(inside),
-                       control ? describe(*control) : "needs root"});
-  }
-  return results;
+  return Attacked{attack(sandbox, policy, ground, missing_layers(nothing)), std::nullopt};
 }
 
 std::size_t count(const std::vector<CaseResult>& results, CaseState state) {
@@ -109,9 +128,8 @@ std::string to_table(const std::vector<CaseResult>& results) {
   std::string text =
       fmt::format(kRow, "", "class", "attack", "layer", "inside", "control (outside)");
   for (const CaseResult& result : results) {
-    text += fmt::format(kRow, case_state_name(result.state),
-                        attack_class_name(result.attack->attack_class), result.attack->name,
-                        result.attack->layer, cell(result.inside), cell(result.control));
+    text += fmt::format(kRow, case_state_name(result.state), attack_class_name(result.attack_class),
+                        result.name, result.layer, cell(result.inside), cell(result.control));
   }
   const Score score = score_of(results);
   return text + fmt::format("score: {} of {}, {} not applicable here\n", score.passed,
@@ -121,9 +139,9 @@ std::string to_table(const std::vector<CaseResult>& results) {
 std::string to_json_text(const std::vector<CaseResult>& results) {
   nlohmann::json list = nlohmann::json::array();
   for (const CaseResult& result : results) {
-    list.push_back({{"class", attack_class_name(result.attack->attack_class)},
-                    {"name", result.attack->name},
-                    {"layer", result.attack->layer},
+    list.push_back({{"class", attack_class_name(result.attack_class)},
+                    {"name", result.name},
+                    {"layer", result.layer},
                     {"state", case_state_name(result.state)},
                     {"inside", result.inside},
                     {"control", result.control}});
@@ -139,14 +157,23 @@ std::string to_json_text(const std::vector<CaseResult>& results) {
 }  // namespace
 
 int selftest(const Arguments& arguments) {
-  const Result<std::vector<CaseResult>> results = run_cases(arguments);
-  if (!results) {
-    print_lines(error_lines(results.error()));
-    return results.error().code == ErrorCode::kInvalid ? kExitUsage : kExitSandboxError;
+  const Result<Attacked> attacked = attack_sandbox(arguments);
+  if (!attacked && attacked.error().code == ErrorCode::kInvalid) {
+    print_lines(error_lines(attacked.error()));
+    return kExitUsage;
   }
-  const std::string text = arguments.json ? to_json_text(*results) : to_table(*results);
+  if (!attacked || attacked->failed) {
+    Lines lines{"there is no sandbox to attack: not even a program that does nothing runs here"};
+    const Lines why =
+        attacked ? outcome_lines(*attacked->failed, false) : error_lines(attacked.error());
+    lines.insert(lines.end(), why.begin(), why.end());
+    print_lines(lines);
+    return kExitSandboxError;
+  }
+  const std::vector<CaseResult>& results = attacked->results;
+  const std::string text = arguments.json ? to_json_text(results) : to_table(results);
   if (!write_out(STDOUT_FILENO, text)) return kExitSandboxError;
-  return score_of(*results).good() ? 0 : 1;
+  return score_of(results).good() ? 0 : 1;
 }
 
 }  // namespace sbx::cli

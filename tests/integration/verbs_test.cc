@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <set>
 #include <string>
 
 #include "tests/integration/fixture.h"
@@ -35,17 +37,68 @@ TEST_P(Verbs, DoctorSaysWhatARunFinds) {
   EXPECT_EQ(run({"-c", "pass"}).exit_code == 0, good);
 }
 
-TEST_P(Verbs, SelftestPassesAndScores) {
-  const Finished finished = run({"selftest", "--json"});
+// Each shipped profile has answers of its own, and all of them hold.
+TEST_P(Verbs, SelftestPassesAndScoresInEveryShippedProfile) {
+  for (const std::string profile : {"default", "judge", "large"}) {
+    const Finished finished = run({"selftest", "--json", "--profile", profile});
+    if (profile == "large" && finished.exit_code == 2) continue;  // more than this host has
+    const json report = json::parse(finished.out, nullptr, false);
+    ASSERT_TRUE(report.is_object()) << profile << finished.out << finished.err;
+    std::set<std::string> passed;
+    for (const json& attack : report["cases"]) {
+      EXPECT_THAT(attack["state"].get<std::string>(), AnyOf("pass", "n.a."))
+          << profile << attack.dump();
+      if (attack["state"] == "pass") passed.insert(attack["class"]);
+    }
+    EXPECT_EQ(passed, (std::set<std::string>{"system calls", "views", "network", "setting up",
+                                             "files out", "killing", "memory"}))
+        << profile;
+    EXPECT_EQ(report["ok"], true) << profile;
+    EXPECT_EQ(finished.exit_code, 0) << profile;
+  }
+}
+
+// Who has a subtree given to him and looks for another has no cgroup; root would make it.
+class VerbsWithoutGroups : public Verbs {};
+INSTANTIATE_TEST_SUITE_P(Callers, VerbsWithoutGroups, ::testing::Values(Caller::kUser),
+                         caller_name);
+
+// What no limit stops is not tried, and not passed.
+TEST_P(VerbsWithoutGroups, SelftestFailsForEachLimitThatDoesNotHold) {
+  std::filesystem::create_directories(directory().path() + "/config/sbx");
+  (void)directory().write("config/sbx/runtime.toml", "cgroup_parent = \"sbx-of-nobody\"\n");
+  ProcessOptions without = options();
+  without.environment.push_back("XDG_CONFIG_HOME=" + directory().path() + "/config");
+  const Finished finished =
+      run_process(command({"selftest", "--json", "--allow-missing", "cgroup"}), without);
   const json report = json::parse(finished.out, nullptr, false);
   ASSERT_TRUE(report.is_object()) << finished.out << finished.err;
+  int limits = 0;
   for (const json& attack : report["cases"]) {
-    EXPECT_THAT(attack["state"].get<std::string>(), AnyOf("pass", "n.a.")) << attack.dump();
+    const bool is_limit = attack["layer"] == "cgroup";
+    EXPECT_EQ(attack["state"] == "FAIL", is_limit) << attack.dump();
+    if (!is_limit) continue;
+    ++limits;
+    EXPECT_EQ(attack["inside"], "no cgroup: this limit does not hold");
   }
-  EXPECT_EQ(report["ok"], true);
-  EXPECT_EQ(finished.exit_code, 0);
-  EXPECT_GE(report["passed"].get<int>(), 15);
+  EXPECT_EQ(limits, 10);
+  EXPECT_EQ(report["applicable"].get<int>() - report["passed"].get<int>(), limits);
+  EXPECT_EQ(finished.exit_code, 1);
 }
+
+#if defined(__x86_64__)
+// Without that call the C library of no program starts.
+TEST_P(Verbs, SelftestSaysOnceThatNothingRuns) {
+  const std::string profile = directory().write(
+      "none.toml",
+      "name = \"none\"\ndescription = \"x\"\n[seccomp]\ndeny = { arch_prctl = \"EPERM\" }\n");
+  const Finished finished = run({"selftest", "--profile", profile});
+  EXPECT_EQ(finished.exit_code, 125) << finished.out << finished.err;
+  EXPECT_EQ(finished.out, "");
+  EXPECT_THAT(finished.err, StartsWith("sbx-run: there is no sandbox to attack: "));
+  EXPECT_THAT(finished.err, HasSubstr("arch_prctl"));
+}
+#endif
 
 TEST_P(Verbs, ExplainTellsThePlanAndRunsNothing) {
   const Finished finished = run({"explain", "-t", "7", "-c", "open('/output/x', 'w')"});

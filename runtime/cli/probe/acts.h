@@ -32,13 +32,17 @@ extern const Call kCalls[];
 void make_call(const Call& call, const char* argument, Answer& answer);
 
 // Acts that try something (acts.cc, kernel.cc, network.cc, execution.cc) and acts that look
-// (looks.cc, views.cc); each table ends with a null name.
+// (looks.cc, views.cc); acts that a whole run is judged by (deeds.cc, lingering.cc, plants.cc). Each
+// table ends with a null name.
 extern const Act kActs[];
 extern const Act kKernel[];
 extern const Act kNetwork[];
 extern const Act kExecution[];
 extern const Act kLooks[];
 extern const Act kViews[];
+extern const Act kDeeds[];
+extern const Act kLingering[];
+extern const Act kPlants[];
 
 // Does the act of that name; false when there is none.
 bool perform(const char* name, const char* argument, Answer& answer);

@@ -78,7 +78,8 @@ bool perform(const char* name, const char* argument, Answer& answer) {
     make_call(*call, argument, answer);
     return true;
   }
-  for (const Act* act : {kActs, kKernel, kNetwork, kExecution, kLooks, kViews}) {
+  for (const Act* act :
+       {kActs, kKernel, kNetwork, kExecution, kLooks, kViews, kDeeds, kLingering, kPlants}) {
     for (; act->name != nullptr; ++act) {
       if (std::strcmp(act->name, name) != 0) continue;
       act->run(argument, answer);

@@ -1,0 +1,31 @@
+// The runs of selftest that are judged as a whole, several at a time, with what is seen of them
+// from outside. Stage: edge (sbx-run).
+#pragma once
+
+#include <vector>
+
+#include "runtime/cli/selftest_ground.h"
+#include "runtime/cli/selftest_run_cases.h"
+#include "runtime/plan/request.h"
+#include "runtime/sandbox.h"
+
+namespace sbx::cli {
+
+// sbx-probe as a program: files below /input are executable. `mark` is a further word, which makes
+// the run's processes known in /proc.
+[[nodiscard]] plan::Request probe_request(std::string_view act, std::string_view argument,
+                                          std::string_view mark = {});
+
+// A case without one of the layers that it is about is not run: what it takes, nothing would stop.
+struct RunCaseResult {
+  const RunCase* attack = nullptr;
+  CaseState state = CaseState::kFail;
+  std::string inside, control;
+};
+// Blocking. `missing`: missing_layers() of a run of this policy.
+[[nodiscard]] std::vector<RunCaseResult> attack_by_runs(Sandbox& sandbox,
+                                                        const policy::Policy& policy,
+                                                        const ControlGround& ground,
+                                                        const std::vector<std::string>& missing);
+
+}  // namespace sbx::cli
