@@ -149,6 +149,10 @@ Result<void> take_program(Parsed& parsed) {
 
 // `explain` takes what a run takes; the other verbs take no program.
 Result<void> check_verb(const Arguments& arguments) {
+  if (arguments.verb == Verb::kExplain && arguments.json) {
+    return invalid("explain has no --json: it is text for people",
+                   "sbx-run --json gives limits and layers with each result");
+  }
   if (arguments.verb != Verb::kDoctor && arguments.verb != Verb::kSelftest) return {};
   if (arguments.source == Source::kNone) return {};
   const char* const name = arguments.verb == Verb::kDoctor ? "doctor" : "selftest";

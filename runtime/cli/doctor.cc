@@ -1,6 +1,5 @@
 // sbx-run doctor: what this host can enforce, and the fix for what it cannot.
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -54,7 +53,7 @@ int doctor(const Arguments& arguments) {
   const std::unique_ptr<Host> host = real_host();
   const std::vector<Check> checks = run_checks(*host, {*std::move(config), arguments.rootfs});
   const std::string text = arguments.json ? to_json_text(checks) : to_table(checks);
-  if (!write_out(STDOUT_FILENO, text)) return kExitSandboxError;
+  if (!deliver(text)) return kExitSandboxError;
   return all_required_hold(checks) ? 0 : 1;
 }
 

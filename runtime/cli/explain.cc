@@ -1,10 +1,9 @@
 // sbx-run explain: the plan in words, nothing run.
-#include <unistd.h>
-
 #include "runtime/cli/report.h"
 #include "runtime/cli/request.h"
 #include "runtime/cli/verbs.h"
 #include "runtime/cli/write_out.h"
+#include "runtime/collect/output_directory.h"
 #include "runtime/sandbox.h"
 
 namespace sbx::cli {
@@ -17,6 +16,9 @@ Result<std::string> explanation(Arguments arguments) {
   SBX_ASSIGN(options.policy, make_policy(arguments));
   for (const auto& typed : arguments.limits) options.asked_limits.push_back(typed.first);
   options.rootfs = arguments.rootfs;
+  // What a run would refuse is refused here too.
+  if (arguments.output_dir) SBX_TRY(collect::OutputDirectory::check(*arguments.output_dir));
+  SBX_TRY(open_standard_input(arguments));
   SBX_ASSIGN(const plan::Request request, make_request(arguments, options.policy.limits));
   return Sandbox::explain(std::move(options), request);
 }
@@ -27,8 +29,7 @@ int explain(const Arguments& arguments) {
   Result<std::string> text = explanation(arguments);
   if (text) {
     if (text->empty() || text->back() != '\n') *text += '\n';
-    if (Result<void> written = write_out(STDOUT_FILENO, *text); written) return 0;
-    return kExitSandboxError;
+    return deliver(*text) ? 0 : kExitSandboxError;
   }
   print_lines(error_lines(text.error()));
   return text.error().code == ErrorCode::kInvalid ? kExitUsage : kExitSandboxError;

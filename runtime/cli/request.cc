@@ -2,12 +2,16 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <linux/magic.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <string_view>
 
+#include "runtime/base/deadline.h"
 #include "runtime/base/sys.h"
 #include "runtime/policy/language.h"
 
@@ -70,10 +74,35 @@ Result<std::string> read_code(int fd) {
   return text;
 }
 
-Result<std::string> read_code_file(const std::string& path) {
-  Result<UniqueFd> fd = sys::open(path, O_RDONLY | O_NOCTTY);
+// A FIFO that has a name may be one that nobody writes to: its first byte is waited for as long as
+// the run may take. Pipes without one (<(...), /dev/stdin) have somebody at their other end.
+Result<void> await_fifo(int fd, const std::string& path, std::chrono::milliseconds patience) {
+  struct stat status{};
+  if (::fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return {};
+  if (sys::has_magic(fd, PIPEFS_MAGIC)) return {};
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  pollfd ready{fd, POLLIN, 0};
+  while (::poll(&ready, 1, poll_timeout(deadline)) <= 0) {
+    if (std::chrono::steady_clock::now() < deadline) continue;
+    return invalid(fmt::format("{} is a FIFO, and nobody has written to it for {:g} s", path,
+                               static_cast<double>(patience.count()) / 1000),
+                   "let a program write to it, or give a file");
+  }
+  return {};
+}
+
+// O_NONBLOCK is for the opening alone.
+bool block_again(int fd) {
+  const int flags = ::fcntl(fd, F_GETFL);
+  return flags >= 0 && ::fcntl(fd, F_SETFL, flags & ~O_NONBLOCK) == 0;
+}
+
+Result<std::string> read_code_file(const std::string& path, std::chrono::milliseconds patience) {
+  Result<UniqueFd> fd = sys::open(path, O_RDONLY | O_NOCTTY | O_NONBLOCK);
   if (!fd) return as_invalid(std::move(fd).error(), path);
   if (is_directory(fd->get())) return invalid(path + " is a directory, not a program");
+  SBX_TRY(await_fifo(fd->get(), path, patience));
+  if (!block_again(fd->get())) return as_invalid(sys_error("fcntl"), path);
   Result<std::string> text = read_code(fd->get());
   if (!text && text.error().code != ErrorCode::kInvalid) {
     return as_invalid(std::move(text).error(), path);
@@ -89,7 +118,8 @@ Result<std::string> read_code_from_stdin() {
   return text;
 }
 
-Result<void> take_program(const Arguments& arguments, plan::Request& request) {
+Result<void> take_program(const Arguments& arguments, const policy::Limits& limits,
+                          plan::Request& request) {
   switch (arguments.source) {
     case Source::kNone:
       return invalid("no program was given", "sbx-run FILE, -c CODE, -, or -- CMD; see --help");
@@ -101,7 +131,7 @@ Result<void> take_program(const Arguments& arguments, plan::Request& request) {
       request.code = arguments.program;
       break;
     case Source::kFile: {
-      SBX_ASSIGN(request.code, read_code_file(arguments.program));
+      SBX_ASSIGN(request.code, read_code_file(arguments.program, limits.wall_seconds));
       break;
     }
     case Source::kStandardInput: {
@@ -166,18 +196,20 @@ Result<void> take_environment(const Arguments& arguments, plan::Request& request
 
 Result<void> allow_layer(policy::Policy& policy, const std::string& name) {
   const auto layer = policy::layer_from_name(name);
-  if (layer) {
+  if (layer && !policy::layer_is_indispensable(*layer)) {
     policy.allow_missing |= policy::layer_bit(*layer);
     return {};
   }
   std::string known;
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(policy::Layer::kCount); ++i) {
     const auto candidate = static_cast<policy::Layer>(i);
-    if (!policy::layer_required(candidate)) continue;
+    if (!policy::layer_required(candidate) || policy::layer_is_indispensable(candidate)) continue;
     if (!known.empty()) known += ", ";
     known += policy::layer_name(candidate);
   }
-  return invalid("--allow-missing " + name + ": no such layer", "known: " + known);
+  return invalid("--allow-missing " + name +
+                     (layer ? ": without it nothing would be isolated" : ": no such layer"),
+                 "known: " + known);
 }
 
 }  // namespace
@@ -204,14 +236,15 @@ Result<plan::Request> make_request(const Arguments& arguments, const policy::Lim
   }
   SBX_TRY(take_environment(arguments, request));
   SBX_TRY(take_inputs(arguments, limits, request));
-  SBX_TRY(take_program(arguments, request));  // last: it may block on a pipe
+  SBX_TRY(take_program(arguments, limits, request));  // last: it may block on a pipe
   return request;
 }
 
 Result<StandardInput> open_standard_input(const Arguments& arguments) {
   StandardInput input;
   if (arguments.stdin_file) {
-    Result<UniqueFd> fd = sys::open(*arguments.stdin_file, O_RDONLY | O_NOCTTY);
+    // Not waited for when it is a FIFO that nobody writes to: it is read in the run's own time.
+    Result<UniqueFd> fd = sys::open(*arguments.stdin_file, O_RDONLY | O_NOCTTY | O_NONBLOCK);
     if (!fd) return as_invalid(std::move(fd).error(), "--stdin " + *arguments.stdin_file);
     if (is_directory(fd->get()))
       return invalid("--stdin " + *arguments.stdin_file + " is a directory");

@@ -16,7 +16,8 @@ namespace sbx::cli {
 // The profile with the flags' limits and --allow-missing applied.
 [[nodiscard]] Result<policy::Policy> make_policy(const Arguments& arguments);
 
-// Reads the program's text and the --input files. Blocks on a pipe or FIFO that the caller named.
+// Reads the program's text and the --input files. Blocks on a pipe that the caller named, and on
+// a FIFO until wall_seconds have passed without a byte.
 // `limits` bound what is read at all, so that a huge --input is refused by its size.
 [[nodiscard]] Result<plan::Request> make_request(const Arguments& arguments,
                                                  const policy::Limits& limits);

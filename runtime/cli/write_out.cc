@@ -5,6 +5,8 @@
 
 #include <cerrno>
 
+#include "runtime/cli/report.h"
+
 namespace sbx::cli {
 
 Result<void> write_out(int fd, std::string_view bytes) {
@@ -20,6 +22,14 @@ Result<void> write_out(int fd, std::string_view bytes) {
     }
   }
   return {};
+}
+
+bool deliver(std::string_view text) {
+  Result<void> written = write_out(STDOUT_FILENO, text);
+  if (written) return true;
+  print_lines(
+      error_lines(std::move(written).error().with_context("the output could not be written")));
+  return false;
 }
 
 }  // namespace sbx::cli

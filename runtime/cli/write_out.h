@@ -11,4 +11,7 @@ namespace sbx::cli {
 // is waited for, as a blocking one is.
 [[nodiscard]] Result<void> write_out(int fd, std::string_view bytes);
 
+// To stdout. What could not be written is told on stderr.
+[[nodiscard]] bool deliver(std::string_view text);
+
 }  // namespace sbx::cli

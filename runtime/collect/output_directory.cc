@@ -1,5 +1,6 @@
 #include "runtime/collect/output_directory.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/openat2.h>
 #include <signal.h>
@@ -211,6 +212,22 @@ Result<OutputDirectory> OutputDirectory::open(const std::string& path) {
     if (::faccessat(fd->get(), ".", W_OK | X_OK, AT_EACCESS) != 0) return not_usable(path, errno);
   }
   return OutputDirectory(path, *std::move(fd));
+}
+
+Result<void> OutputDirectory::check(const std::string& path) {
+  struct stat info{};
+  if (::stat(path.c_str(), &info) == 0) {
+    SBX_TRY(open(path));
+    return {};
+  }
+  if (errno != ENOENT) return not_usable(path, errno);
+  const std::string trimmed = path.substr(0, path.find_last_not_of('/') + 1);
+  const std::size_t slash = trimmed.rfind('/');
+  const std::string parent = slash == std::string::npos ? "." : trimmed.substr(0, slash + 1);
+  if (::faccessat(AT_FDCWD, parent.c_str(), W_OK | X_OK, AT_EACCESS) != 0) {
+    return not_usable(path, errno);
+  }
+  return {};
 }
 
 FileSink OutputDirectory::sink() const {

@@ -21,6 +21,8 @@ class OutputDirectory {
   // Makes the directory when its parent exists, and checks that it can be written, before the run.
   // kInvalid when not, with the errno and what to do.
   [[nodiscard]] static Result<OutputDirectory> open(const std::string& path);
+  // What open() would say, but nothing is made.
+  [[nodiscard]] static Result<void> check(const std::string& path);
   // A sink that saves there under the exact bytes of each name; `saved_as` becomes path + "/" +
   // CollectedFile::path. This object outlives the sink (it may be moved). Names that are taken by
   // anything but a regular file come back as errors, which Collection lists as refused entries.

@@ -75,6 +75,10 @@ Result<void> check_name(const TomlValue& value, std::string_view origin) {
 
 Result<void> check_layer(const TomlValue& value, std::string_view origin) {
   const auto layer = policy::layer_from_name(value.text);
+  if (layer && policy::layer_is_indispensable(*layer)) {
+    return toml_error(origin, value,
+                      fmt::format("without '{}' nothing would be isolated", value.text));
+  }
   if (layer && policy::layer_required(*layer)) return {};
   return toml_error(origin, value, fmt::format("'{}' is not a required layer", value.text));
 }

@@ -60,6 +60,12 @@ using LayerMask = std::uint32_t;
   return kRequired[static_cast<std::uint32_t>(layer)];
 }
 
+// Without these a program would be in the host's own view: nothing excuses their absence.
+[[nodiscard]] constexpr bool layer_is_indispensable(Layer layer) {
+  return layer == Layer::kMountNamespace || layer == Layer::kPidNamespace ||
+         layer == Layer::kRootfs;
+}
+
 [[nodiscard]] constexpr std::optional<Layer> layer_from_name(std::string_view name) {
   for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(Layer::kCount); ++i) {
     if (layer_name(static_cast<Layer>(i)) == name) return static_cast<Layer>(i);

@@ -74,6 +74,9 @@ TEST_P(BadInput, BadNumbersAndSizes) {
   expect_usage_error({"--env", "novalue", "-c", "pass"}, "K=V");
   expect_usage_error({"--allow-missing", "wall", "-c", "pass"}, "wall");
   expect_usage_error({"-t", "5", "--timeout", "9", "-c", "pass"}, "--timeout is given twice");
+  for (const char* layer : {"mount_namespace", "pid_namespace", "rootfs"}) {
+    expect_usage_error({"--allow-missing", layer, "-c", "pass"}, "nothing would be isolated");
+  }
 }
 
 TEST_P(BadInput, ALimitAboveTheHosts) {

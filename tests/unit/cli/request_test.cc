@@ -5,6 +5,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <fstream>
+#include <thread>
+
 #include "tests/support/process.h"
 
 namespace sbx::cli {
@@ -125,6 +128,24 @@ TEST_F(RequestTest, OnlyRegularFilesAreInputs) {
     arguments.inputs = {path};
     EXPECT_THAT(refusal(arguments).detail, HasSubstr("not a regular file")) << path;
   }
+}
+
+TEST_F(RequestTest, AFifoThatNobodyWritesToIsNotWaitedForLongerThanTheRunMayTake) {
+  const std::string fifo = directory_.path() + "/program.py";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0644), 0);
+  Arguments arguments;
+  arguments.source = Source::kFile;
+  arguments.program = fifo;
+  policy::Limits limits;
+  limits.wall_seconds = std::chrono::milliseconds(50);
+  EXPECT_THAT(refusal(arguments, limits).detail, HasSubstr("nobody has written to it for 0.05 s"));
+
+  limits.wall_seconds = std::chrono::minutes(1);
+  std::thread writer([&fifo] { std::ofstream(fifo) << "print(1)"; });
+  const Result<plan::Request> request = make_request(arguments, limits);
+  writer.join();
+  ASSERT_TRUE(request.has_value()) << to_string(request.error());
+  EXPECT_EQ(request->code, "print(1)");
 }
 
 TEST_F(RequestTest, InputsOverTheirLimitAreRefusedWithBothFigures) {

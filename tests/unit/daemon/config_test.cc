@@ -149,6 +149,7 @@ TEST(DaemonConfig, MistakesNameFileLineAndKey) {
   EXPECT_EQ(mistake("allow_uids = [-1]"),
             "f:1: key 'allow_uids[0]': -1 is out of range: 0 to 4294967294");
   EXPECT_THAT(mistake("allow_missing = [\"landlock\"]"), HasSubstr("not a required layer"));
+  EXPECT_THAT(mistake("allow_missing = [\"rootfs\"]"), HasSubstr("nothing would be isolated"));
   EXPECT_THAT(mistake("log_level = \"loud\""), HasSubstr("debug, info, warning or error"));
   EXPECT_THAT(mistake("[ceilings]\nmemory = \"x\""), HasSubstr("f:2: key 'ceilings.memory'"));
   EXPECT_THAT(mistake("[ceilings]\nram = 1"), HasSubstr("'ram' is not a limit"));
