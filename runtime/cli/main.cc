@@ -1,10 +1,12 @@
 // sbx-run. Wiring only: what was typed goes to its verb.
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <string>
 #include <vector>
 
+#include "runtime/base/own_limits.h"
 #include "runtime/base/service.h"
 #include "runtime/cli/arguments.h"
 #include "runtime/cli/report.h"
@@ -22,10 +24,20 @@ bool stdin_is_program() {
 }
 
 int print(const std::string& text) {
-  return write_out(STDOUT_FILENO, text) ? 0 : kExitSandboxError;
+  return deliver(text) ? 0 : kExitSandboxError;
+}
+
+// Before anything that needs descriptors, a stack or files: all but what is only text.
+bool limits_suffice(Verb verb) {
+  if (verb == Verb::kHelp || verb == Verb::kVersion) return true;
+  raise_soft_limits();
+  const Result<void> checked = check_own_limits();
+  if (!checked) print_lines(error_lines(checked.error()));
+  return checked.has_value();
 }
 
 int dispatch(Arguments arguments) {
+  if (!limits_suffice(arguments.verb)) return kExitSandboxError;
   switch (arguments.verb) {
     case Verb::kHelp:
       return print(help_text(arguments.about));
@@ -54,6 +66,7 @@ int dispatch(Arguments arguments) {
 int main(int argc, char** argv) {
   using sbx::cli::kExitUsage;
   if (!sbx::open_standard_descriptors()) return sbx::cli::kExitSandboxError;
+  (void)::signal(SIGXFSZ, SIG_IGN);  // write(2) says it; payloads have it as it was by default
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const sbx::Result<sbx::cli::Arguments> arguments = sbx::cli::parse_arguments(words);
   if (arguments) return sbx::cli::dispatch(*arguments);

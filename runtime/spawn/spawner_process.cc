@@ -18,6 +18,7 @@
 #include <cstring>
 #include <list>
 
+#include "runtime/base/own_limits.h"
 #include "runtime/base/sys.h"
 #include "runtime/child/kernel.h"
 #include "runtime/spawn/id_maps.h"
@@ -340,6 +341,7 @@ bool arrange_descriptors(UniqueFd socket, UniqueFd signals) {
 void run_spawner(UniqueFd socket, const SpawnerOptions& options, pid_t parent) {
   die_with_supervisor(parent);
   (void)::umask(022);     // what init makes must be readable whatever the caller's mask is
+  raise_soft_limits();    // init and payload have them from here
   (void)::setpgid(0, 0);  // the terminal's signals go to the supervisor alone, which decides
   (void)::prctl(PR_SET_NAME, "sbx-spawner");
   UniqueFd signals = reset_signals();

@@ -1,0 +1,16 @@
+// Our own resource limits, as whoever started us left them. Any stage; a process's own business.
+#pragma once
+
+#include "runtime/base/result.h"
+
+namespace sbx {
+
+// Soft limits to the hard ones, so that one default of a shell or a service does not end what we
+// start; of the stack only up to what is usual, since more of it moves where everything is mapped.
+void raise_soft_limits();
+
+// kHost, naming the limit, what it is and what is needed, where a hard limit does not let us do
+// our work: what fails for want of a descriptor would be told as something else.
+[[nodiscard]] Result<void> check_own_limits();
+
+}  // namespace sbx
