@@ -63,8 +63,11 @@ std::vector<Mask> proc_masks(std::uint32_t visible_cpus) {
         "/proc/sys/kernel/random/boot_id"}) {
     masks.push_back({.path = file, .kind = MaskKind::kFile, .content = {}});
   }
+  masks.push_back({.path = "/proc/sys/kernel/pty/nr", .content = {}});
+  // Of /proc/sys/fs it is five counters of what everybody has open (file-nr, inode-nr, …); the rest
+  // are limits that no library asks for.
   for (const char* directory : {"/proc/acpi", "/proc/bus", "/proc/irq", "/proc/fs", "/proc/scsi",
-                                "/proc/driver", "/proc/pressure"}) {
+                                "/proc/driver", "/proc/pressure", "/proc/sys/fs"}) {
     masks.push_back({.path = directory, .kind = MaskKind::kDirectory, .content = {}});
   }
   // What libc and libuv count CPUs by: as many as the run may use, and nothing of the host's load.
@@ -74,6 +77,15 @@ std::vector<Mask> proc_masks(std::uint32_t visible_cpus) {
   }
   masks.push_back({.path = "/proc/stat", .kind = MaskKind::kContent, .content = stat});
   return masks;
+}
+
+// With the host's network come the names that it knows.
+void plan_resolver(Plan& plan) {
+  plan.binds.push_back(
+      {.source = "/etc/resolv.conf", .target = "etc/resolv.conf", .optional = true});
+  for (auto& [path, content] : plan.files) {
+    if (path == "etc/nsswitch.conf") content = "passwd: files\ngroup: files\nhosts: files dns\n";
+  }
 }
 
 void plan_host_root(Plan& plan) {
@@ -136,7 +148,9 @@ void plan_filesystem(Plan& plan, bool has_code, bool has_inputs) {
     if (!mount.read_only) plan.writable.push_back(mount.target);
   }
   plan.writable.emplace_back("/dev/shm");
-  if (plan.image.is_host()) plan_host_root(plan);
+  if (!plan.image.is_host()) return;
+  plan_host_root(plan);
+  if (!plan.net_namespace) plan_resolver(plan);
 }
 
 }  // namespace sbx::plan
