@@ -311,6 +311,7 @@ collect::Outcome RunInFlight::make_outcome() {
   collect::OutcomeContext context;
   context.id = id_;
   context.limits = plan_.policy.limits;
+  context.caller_limits = plan_.caller_limits;
   context.profile = plan_.policy.profile;
   context.language = plan_.language;
   context.image_name = plan_.image.name;

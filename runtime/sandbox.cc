@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/base/deadline.h"
+#include "runtime/base/sys.h"
 #include "runtime/cgroup/driver.h"
 #include "runtime/plan/plan.h"
 #include "runtime/run.h"
@@ -15,11 +16,14 @@
 namespace sbx {
 namespace {
 
-// Payloads that close their stdin must not end us. What the program around us chose is kept.
-void ignore_broken_pipes() {
-  struct sigaction current{};
-  if (::sigaction(SIGPIPE, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) {
-    (void)::signal(SIGPIPE, SIG_IGN);
+// Payloads that close their stdin must not end us, nor a file that is over the caller's own limit:
+// write(2) says both. What the program around us chose is kept.
+void ignore_signals_of_writing() {
+  for (const int signal : {SIGPIPE, SIGXFSZ}) {
+    struct sigaction current{};
+    if (::sigaction(signal, nullptr, &current) == 0 && current.sa_handler == SIG_DFL) {
+      (void)::signal(signal, SIG_IGN);
+    }
   }
 }
 
@@ -110,6 +114,7 @@ RunEnvironment Sandbox::State::environment(const policy::Policy& of_run) {
 Result<void> Sandbox::State::prepare(const SandboxOptions& options) {
   policy = options.policy;
   config = options.config;
+  SBX_TRY(sys::check_own_proc());
   host = plan::read_host_facts(config, policy.allow_missing);
   if (options.handover) plan::serve_as(host, options.handover->uid, options.handover->gid, config);
   policy::lower_to_ceilings(policy.limits, config, host.memory, host.cpus, options.asked_limits);
@@ -125,7 +130,7 @@ Result<void> Sandbox::State::find_image(const SandboxOptions& options) {
 Result<Sandbox> Sandbox::open(SandboxOptions options) {
   auto state = std::make_unique<State>();
   SBX_TRY(state->prepare(options));
-  ignore_broken_pipes();
+  ignore_signals_of_writing();
   SBX_TRY(state->begin_spawner(options.single_run));
   SBX_TRY(state->find_image(options));  // beside the spawner's own set-up
   SBX_TRY(state->spawner->map_ids());
@@ -160,6 +165,7 @@ Result<std::unique_ptr<Run>> Sandbox::start(const policy::Policy& policy, plan::
   SBX_TRY(policy::check_ceilings(policy.limits, state_->config, state_->host.memory,
                                  state_->host.cpus));
   SBX_ASSIGN(state_->host.image, plan::find_image(state_->host.image.name, state_->config));
+  if (state_->host.hard_core == 0) state_->host.core_is_piped = plan::core_pattern_is_piped();
   SBX_ASSIGN(std::unique_ptr<Run> run,
              RunInFlight::start(state_->environment(policy), std::move(request), std::move(hooks)));
   return run;

@@ -228,6 +228,17 @@ std::string link_target(const std::string& path) {
   return size > 0 ? std::string(target.data(), static_cast<std::size_t>(size)) : std::string();
 }
 
+Result<void> check_own_proc() {
+  const std::string self = link_target("/proc/self");
+  if (self == std::to_string(::getpid())) return {};
+  return host_lacks("proc", 0,
+                    self.empty() ? "/proc does not show this process: it is not mounted, or it is "
+                                   "that of another pid namespace"
+                                 : "/proc is that of another pid namespace",
+                    "mount one of this pid namespace: mount -t proc proc /proc (unshare "
+                    "--mount-proc does)");
+}
+
 bool is_full(int sys_errno) {
   return sys_errno == ENOSPC || sys_errno == EDQUOT;
 }

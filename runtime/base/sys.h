@@ -72,6 +72,11 @@ struct Packet {
 // What a symbolic link holds (readlink(2)); empty when there is none at `path`.
 [[nodiscard]] std::string link_target(const std::string& path);
 
+// kHost, with the fix, where /proc is missing or was mounted for another pid namespace: there a
+// number names another process than it does here. SECURITY: to be asked before anything is written
+// by number below /proc.
+[[nodiscard]] Result<void> check_own_proc();
+
 // The error of one who had no room left on a disk, or no more of it for himself.
 [[nodiscard]] bool is_full(int sys_errno);
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "runtime/collect/notes.h"
@@ -37,6 +38,12 @@ bool is_held(const std::vector<policy::LayerReport>& layers, policy::Layer layer
   return std::any_of(layers.begin(), layers.end(), [&](const policy::LayerReport& report) {
     return report.name == policy::layer_name(layer) && report.state == policy::LayerState::kHeld;
   });
+}
+
+std::optional<std::uint64_t> cpu_limit(const std::vector<policy::CallerLimit>& limits) {
+  const auto limit = std::find_if(limits.begin(), limits.end(),
+                                  [](const policy::CallerLimit& l) { return l.name == "cpu"; });
+  return limit == limits.end() ? std::nullopt : std::optional(limit->value);
 }
 
 std::vector<Denial> denials_of(const Ending& ending) {
@@ -105,13 +112,15 @@ void set_times(Outcome& outcome, const Ending& ending, std::chrono::nanoseconds 
 
 Outcome make_outcome(const Ending& ending, OutcomeContext context) {
   NoteContext notes{.limits = context.limits,
+                    .caller_limits = std::move(context.caller_limits),
                     .has_files = !context.files.empty() || !context.refused.empty(),
                     .missing_module_pattern = std::move(context.missing_module_pattern),
                     .packages = std::move(context.packages)};
   Outcome outcome = base_outcome(context);
   apply_failures(outcome.layers, ending);
   const bool separated = is_held(outcome.layers, policy::Layer::kUidSeparation);
-  set_verdict(outcome, judge(ending, {.uid_separation_held = separated}));
+  set_verdict(outcome, judge(ending, {.uid_separation_held = separated,
+                                      .caller_cpu_seconds = cpu_limit(notes.caller_limits)}));
   // A collector that failed may have missed files, and a workspace that was not saved is lost work:
   // never a success, and the weaker of two failures.
   if (context.collect_failure && outcome.status != Status::kSandboxError) {

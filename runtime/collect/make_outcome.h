@@ -16,7 +16,8 @@ namespace sbx::collect {
 // What is known of a run apart from its Ending.
 struct OutcomeContext {
   std::string id;
-  policy::Limits limits;  // as applied
+  policy::Limits limits;                           // as applied
+  std::vector<policy::CallerLimit> caller_limits;  // Plan's
   std::string profile;
   std::string language;  // empty for a plain argv
   std::string image_name, image_digest;

@@ -33,6 +33,7 @@ class Notes {
 
   std::vector<Note> take() {
     add_endings();
+    add_caller_limits();
     add_pids();
     add_storage();
     add_output();
@@ -50,6 +51,7 @@ class Notes {
   }
 
   void add_endings();
+  void add_caller_limits();
   void add_pids();
   void add_storage();
   void add_output();
@@ -120,6 +122,31 @@ void Notes::add_endings() {
         fmt::format("The program was killed because it used up its CPU time limit of {}; use a "
                     "cheaper algorithm, less data, or allow more CPU time.",
                     seconds_text(limit)));
+  }
+}
+
+std::string_view note_code(const policy::CallerLimit& limit) {
+  if (limit.name == "cpu") return "cpu_time";
+  return limit.name == "nproc" ? "pids" : "memory";
+}
+
+// What a run was not promised but has all the same: nothing counts how often it is met, so it is
+// told each time.
+void Notes::add_caller_limits() {
+  for (const policy::CallerLimit& limit : context_.caller_limits) {
+    const bool ended =
+        limit.name == "cpu" && context_.status == Status::kCpuTime && !ending_.cpu_expired;
+    const std::string held =
+        fmt::format("the hard limit {} (ulimit {}) of whoever started the sandbox",
+                    policy::caller_limit_text(limit), limit.ulimit);
+    const std::string undercut =
+        limit.promised.empty() ? std::string("less than usual")
+                               : fmt::format("tighter than the run's {} of {}", limit.promised,
+                                             policy::limit_text(context_.limits, limit.promised));
+    add(note_code(limit),
+        ended ? fmt::format("The program was killed because it met {}; allow more there.", held)
+              : fmt::format("The program had to keep to {}, which is {}; allow more there.", held,
+                            undercut));
   }
 }
 

@@ -15,6 +15,7 @@ namespace sbx::collect {
 struct NoteContext {
   Status status = Status::kSandboxError;
   policy::Limits limits{};
+  std::vector<policy::CallerLimit> caller_limits{};  // Plan's
   bool has_files = false;                // anything was in /output, collected or refused
   std::string missing_module_pattern{};  // the language's; POSIX extended, group 1 is the module
   std::vector<std::string> packages{};   // what the image has for this language

@@ -52,8 +52,16 @@ Verdict unknown_status(int status) {
   return sandbox_error("init", fmt::format("unknown wait status {:#x}", status));
 }
 
+// The kernel ends a process that is over RLIMIT_CPU by SIGKILL, and tells nobody why: that the run
+// has used as much is what shows. (A program that does both by itself deceives nobody but itself.)
+bool ended_by_caller_cpu(const Ending& ending, const VerdictFacts& facts, int signal) {
+  if (!facts.caller_cpu_seconds || (signal != SIGKILL && signal != SIGXCPU)) return false;
+  constexpr std::uint64_t kTicks = 50'000;  // the two clocks differ by less
+  return !ending.usage || ending.usage->cpu_usec + kTicks >= *facts.caller_cpu_seconds * 1'000'000;
+}
+
 // Nothing of ours ended the run: the payload's own wait status speaks, if there is one.
-Verdict judge_payload(const Ending& ending) {
+Verdict judge_payload(const Ending& ending, const VerdictFacts& facts) {
   if (!ending.exec_reached) {
     return sandbox_error("set-up",
                          "the run ended before the program started: " + describe_init(ending));
@@ -65,6 +73,7 @@ Verdict judge_payload(const Ending& ending) {
   if ((status & ~kWaitStatusBits) != 0) return unknown_status(status);
   if (WIFSIGNALED(status)) {
     const int signal = WTERMSIG(status);
+    if (ended_by_caller_cpu(ending, facts, signal)) return {.status = Status::kCpuTime};
     return {.status = Status::kSignal, .exit_code = 128 + signal, .signal = signal};
   }
   if (!WIFEXITED(status)) return unknown_status(status);
@@ -86,7 +95,7 @@ Verdict judge(const Ending& ending, const VerdictFacts& facts) {
   if (ending.wall_expired) return {.status = Status::kTimeout};
   if (ending.cpu_expired) return {.status = Status::kCpuTime};
   if (ending.output_exceeded) return {.status = Status::kOutput};
-  return judge_payload(ending);
+  return judge_payload(ending, facts);
 }
 
 std::vector<std::string> limits_reached(const Ending& ending, Status status) {

@@ -18,6 +18,8 @@ struct VerdictFacts {
   // Payload and init have different kernel uids. Where they share one, a payload may find a way to
   // kill init, so init's death is the payload's doing; else it is a fault of ours.
   bool uid_separation_held = true;
+  // RLIMIT_CPU of whoever started us, where it is less than the run was promised.
+  std::optional<std::uint64_t> caller_cpu_seconds = std::nullopt;
 };
 
 struct Verdict {

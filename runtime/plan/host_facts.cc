@@ -146,7 +146,27 @@ std::uint64_t hard_limit(__rlimit_resource_t resource) {
   return ::getrlimit(resource, &limit) == 0 ? limit.rlim_max : 0;
 }
 
+void read_limits(HostFacts& facts) {
+  facts.hard_nofile = hard_limit(RLIMIT_NOFILE);
+  facts.hard_fsize = hard_limit(RLIMIT_FSIZE);
+  facts.hard_memlock = hard_limit(RLIMIT_MEMLOCK);
+  facts.hard_msgqueue = hard_limit(RLIMIT_MSGQUEUE);
+  facts.hard_sigpending = hard_limit(RLIMIT_SIGPENDING);
+  facts.hard_core = hard_limit(RLIMIT_CORE);
+  facts.core_is_piped = core_pattern_is_piped();
+  facts.hard_cpu = hard_limit(RLIMIT_CPU);
+  facts.hard_as = hard_limit(RLIMIT_AS);
+  facts.hard_data = hard_limit(RLIMIT_DATA);
+  facts.hard_nproc = hard_limit(RLIMIT_NPROC);
+  facts.hard_stack = hard_limit(RLIMIT_STACK);
+}
+
 }  // namespace
+
+bool core_pattern_is_piped() {
+  const auto pattern = sys::read_file("/proc/sys/kernel/core_pattern", 4096);
+  return !pattern || pattern->starts_with('|');
+}
 
 HostFacts read_host_facts(const policy::RuntimeConfig& config, policy::LayerMask allow_missing) {
   HostFacts facts;
@@ -164,11 +184,7 @@ HostFacts read_host_facts(const policy::RuntimeConfig& config, policy::LayerMask
   facts.cpus = usable_cpus();
   struct sysinfo info{};
   if (::sysinfo(&info) == 0) facts.memory = info.totalram * std::uint64_t{info.mem_unit};
-  facts.hard_nofile = hard_limit(RLIMIT_NOFILE);
-  facts.hard_fsize = hard_limit(RLIMIT_FSIZE);
-  facts.hard_memlock = hard_limit(RLIMIT_MEMLOCK);
-  facts.hard_msgqueue = hard_limit(RLIMIT_MSGQUEUE);
-  facts.hard_sigpending = hard_limit(RLIMIT_SIGPENDING);
+  read_limits(facts);
   if (allow_missing != 0) facts.missing = missing_namespaces();
   if (!kernel_at_least(6, 3)) facts.missing |= policy::layer_bit(policy::Layer::kTimeNamespace);
   return facts;

@@ -16,6 +16,8 @@ enum class IdMode {
   kSingle,       // a user's own id alone: payload and init share it
 };
 
+inline constexpr std::uint64_t kNoLimit = ~std::uint64_t{0};  // RLIM_INFINITY
+
 struct HostFacts {
   bool root = false;
   IdMode ids = IdMode::kSingle;
@@ -29,6 +31,12 @@ struct HostFacts {
   std::uint64_t memory = 0;  // bytes
   std::uint64_t hard_nofile = 0, hard_fsize = 0, hard_memlock = 0, hard_msgqueue = 0,
                 hard_sigpending = 0;  // rlimits
+  std::uint64_t hard_core = 1;
+  // A handler of the host's takes the cores (a core_pattern that is a pipe), whatever their limit.
+  bool core_is_piped = false;
+  // What no plan sets, and the payload has from whoever started us.
+  std::uint64_t hard_cpu = kNoLimit, hard_as = kNoLimit, hard_data = kNoLimit,
+                hard_nproc = kNoLimit, hard_stack = kNoLimit;
   Image image;
   std::string cgroup_detail;  // driver and controllers; empty: no cgroup is to be had
   bool cgroup_v2 = false;
@@ -41,6 +49,13 @@ struct HostFacts {
 // (`allow_missing`): without that, their creation is the test.
 [[nodiscard]] HostFacts read_host_facts(const policy::RuntimeConfig& config,
                                         policy::LayerMask allow_missing);
+
+// For whom a hard limit of 0 on cores is not enough.
+inline constexpr const char* kCoreFix =
+    "start it with a hard core limit of 1 or more (ulimit -c 1; LimitCORE=1 in a unit)";
+
+// Reads kernel.core_pattern; one that cannot be read is taken for a pipe.
+[[nodiscard]] bool core_pattern_is_piped();
 
 // The facts of a service that root starts and that becomes this user: he is the outer root, and the
 // ids of runs are the 65535 behind root's own range.

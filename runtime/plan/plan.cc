@@ -78,6 +78,12 @@ Result<void> check_room(const policy::Limits& limits, const Request& request,
                                 std::to_string(limits.input_inodes) + ")");
   }
   const std::uint64_t given = (pages_of(request.code.size()) + input_pages) * kPage;
+  if (kLeastRoom > limits.memory) {
+    return refused("limits.memory",
+                   "the memory limit of " + policy::size_text(limits.memory) +
+                       " is less than any program needs to start",
+                   "raise --memory to " + policy::size_text(kLeastRoom) + " or more");
+  }
   if (given + kLeastRoom > limits.memory) {
     return refused("limits.memory",
                    "inputs and code of " + policy::size_text(input_bytes + request.code.size()) +
@@ -105,21 +111,50 @@ Result<void> plan_inputs(Plan& plan, const Request& request) {
   return check_room(plan.policy.limits, request, bytes, pages);
 }
 
+// A process of this much address space or data is what interpreters reserve beside what they use:
+// arenas, stacks of threads, guard regions.
+constexpr std::uint64_t kReservedAddresses = 64 * 1024 * policy::kMiB;
+constexpr std::uint64_t kReservedData = 1024 * policy::kMiB;
+constexpr std::uint64_t kUsualStack = 8 * policy::kMiB;
+
+// What whoever started us is allowed holds inside too, where no plan sets it. RLIMIT_CPU and the
+// sizes count per process, RLIMIT_NPROC for the caller as well.
+void find_caller_limits(Plan& plan, const HostFacts& host) {
+  const policy::Limits& limits = plan.policy.limits;
+  const auto add_if = [&plan](bool felt, policy::CallerLimit limit) {
+    if (felt) plan.caller_limits.push_back(std::move(limit));
+  };
+  const auto most = limits.wall_seconds * plan.visible_cpus;  // that a run can use at all
+  const auto cpu = std::min(limits.cpu_seconds.value_or(most), most);
+  add_if(host.hard_cpu < static_cast<std::uint64_t>((cpu.count() + 999) / 1000),
+         {"cpu", "-t", cpu < most ? "cpu_seconds" : "wall_seconds", host.hard_cpu, false});
+  add_if(host.hard_as < limits.memory + kReservedAddresses,
+         {"as", "-v", "memory", host.hard_as, true});
+  add_if(host.hard_data < limits.memory + kReservedData,
+         {"data", "-d", "memory", host.hard_data, true});
+  add_if(host.hard_nproc < limits.pids, {"nproc", "-u", "pids", host.hard_nproc, false});
+  add_if(host.hard_stack < kUsualStack, {"stack", "-s", "", host.hard_stack, true});
+}
+
 Result<void> plan_rlimits(Plan& plan, const HostFacts& host) {
   const policy::Limits& limits = plan.policy.limits;
   if (limits.nofile > host.hard_nofile) {
-    return refused("limits.nofile", "nofile " + std::to_string(limits.nofile) +
-                                        " is above this host's hard limit " +
-                                        std::to_string(host.hard_nofile));
+    return refused("limits.nofile",
+                   "nofile " + std::to_string(limits.nofile) + " is above this host's hard limit " +
+                       std::to_string(host.hard_nofile),
+                   "raise it where this is started from (ulimit -n), or lower nofile in a profile");
   }
   if (limits.fsize > host.hard_fsize) {
-    return refused("limits.fsize", "fsize " + policy::size_text(limits.fsize) +
-                                       " is above this host's hard limit " +
-                                       policy::size_text(host.hard_fsize));
+    return refused("limits.fsize",
+                   "fsize " + policy::size_text(limits.fsize) +
+                       " is above this host's hard limit " + policy::size_text(host.hard_fsize),
+                   "raise it where this is started from (ulimit -f), or lower fsize in a profile");
   }
+  find_caller_limits(plan, host);
   plan.rlimits = {
       // 1, not 0: a piped core_pattern ignores 0 and would run the host's handler on our payload.
-      {RLIMIT_CORE, "core", 1},
+      // Where the caller may have no more than 0, plan_layers looks whether that is enough.
+      {RLIMIT_CORE, "core", std::min<std::uint64_t>(1, host.hard_core)},
       {RLIMIT_NOFILE, "nofile", limits.nofile},
       {RLIMIT_FSIZE, "fsize", limits.fsize},
       {RLIMIT_MEMLOCK, "memlock", std::min<std::uint64_t>(64 * policy::kKiB, host.hard_memlock)},

@@ -11,7 +11,10 @@ using policy::LayerReport;
 using policy::LayerState;
 
 LayerReport cgroup_layer(const HostFacts& host) {
-  if (host.cgroup_detail.empty()) return {"cgroup", LayerState::kMissing, "no cgroup"};
+  if (host.cgroup_detail.empty()) {
+    return {"cgroup", LayerState::kMissing,
+            "no cgroup: the limits memory, cpus, cpu_seconds and pids do not hold"};
+  }
   const LayerState state = host.swap_controlled ? LayerState::kHeld : LayerState::kDegraded;
   return {"cgroup", state,
           host.cgroup_detail + (host.swap_controlled ? "" : "; swap is not limited")};
@@ -22,6 +25,25 @@ LayerReport cpuset_layer(const Plan& plan) {
     return {"cpuset", LayerState::kHeld, "all CPUs are allowed"};
   }
   return {"cpuset", LayerState::kDegraded, "by affinity, which the program can widen"};
+}
+
+// A core of size 0 is none, but where a handler of the host's takes them, it is run all the same,
+// as root, on memory that a payload chose: only 1 stops that (docs/child-setup.md).
+LayerReport rlimits_layer(const Plan& plan, const HostFacts& host) {
+  LayerReport report{"rlimits", LayerState::kHeld, {}};
+  if (host.hard_core == 0) {
+    report.state = host.core_is_piped ? LayerState::kDegraded : LayerState::kHeld;
+    report.detail = host.core_is_piped
+                        ? "the hard limit on cores is 0, which does not keep kernel.core_pattern's "
+                          "handler from a crash in here"
+                        : "core is 0, as for the caller; cores go to files here";
+  }
+  for (const policy::CallerLimit& limit : plan.caller_limits) {
+    const bool first = &limit == &plan.caller_limits.front();
+    if (first) report.detail += report.detail.empty() ? "" : "; ";
+    report.detail += (first ? "the caller's own hold too: " : ", ") + caller_limit_text(limit);
+  }
+  return report;
 }
 
 // A profile that opened calls holds less than its name says, so each of them is named.
@@ -48,8 +70,12 @@ LayerReport report_for(Layer layer, const Plan& plan, const HostFacts& host) {
         report.state = LayerState::kOff;
         report.detail =
             "network is the host's: its loopback services and abstract sockets were reachable";
+        // An image has no resolv.conf, and nothing can be put into it.
+        if (!plan.image.is_host()) report.detail += "; no DNS, which only --rootfs host has";
       }
       return report;
+    case Layer::kRlimits:
+      return rlimits_layer(plan, host);
     case Layer::kUidSeparation:
       if (plan.ids == IdMode::kSingle) report.state = LayerState::kDegraded;
       report.detail = host.id_detail;
@@ -66,9 +92,11 @@ LayerReport report_for(Layer layer, const Plan& plan, const HostFacts& host) {
 }
 
 std::string fix_for(Layer layer) {
+  if (policy::layer_is_indispensable(layer)) return "use a kernel that has it";
   const std::string allow =
       "or run without it, knowingly: --allow-missing " + std::string(policy::layer_name(layer));
   if (layer == Layer::kCgroup) return "see 'sbx-run doctor' for the lines that make one, " + allow;
+  if (layer == Layer::kRlimits) return std::string(kCoreFix) + ", " + allow;
   return "use a kernel that has it, " + allow;
 }
 
@@ -88,9 +116,6 @@ constexpr StepMask kNeverForgiven =
     step_bit(Step::kPrivateMounts) | step_bit(Step::kRootfs) | step_bit(Step::kHostFiles) |
     step_bit(Step::kTmpfs) | step_bit(Step::kDevices) | step_bit(Step::kPivot) |
     step_bit(Step::kReadOnlyInputs) | step_bit(Step::kIdentity) | step_bit(Step::kGroups);
-constexpr policy::LayerMask kNeverMissing = policy::layer_bit(Layer::kMountNamespace) |
-                                            policy::layer_bit(Layer::kPidNamespace) |
-                                            policy::layer_bit(Layer::kRootfs);
 
 }  // namespace
 
@@ -101,7 +126,8 @@ Result<void> plan_layers(Plan& plan, const HostFacts& host) {
     const Layer layer = static_cast<Layer>(i);
     const policy::LayerMask bit = policy::layer_bit(layer);
     LayerReport report = report_for(layer, plan, host);
-    const bool allowed = (plan.policy.allow_missing & bit) != 0 && (kNeverMissing & bit) == 0;
+    const bool allowed =
+        (plan.policy.allow_missing & bit) != 0 && !policy::layer_is_indispensable(layer);
     const bool lacking =
         report.state == LayerState::kMissing || report.state == LayerState::kDegraded;
     if (policy::layer_required(layer) && lacking && !allowed) {

@@ -393,4 +393,9 @@ std::string size_text(std::uint64_t bytes) {
   return std::to_string(bytes);
 }
 
+std::string caller_limit_text(const CallerLimit& limit) {
+  if (limit.is_size) return limit.name + " " + size_text(limit.value);
+  return limit.name + " " + std::to_string(limit.value) + (limit.name == "cpu" ? " s" : "");
+}
+
 }  // namespace sbx::policy

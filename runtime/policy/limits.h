@@ -47,6 +47,20 @@ struct Limits {
   bool operator==(const Limits&) const = default;
 };
 
+// A hard limit (setrlimit(2)) of whoever started us, tighter than what a run was promised: it holds
+// inside too, and nobody but root of the host can raise it.
+struct CallerLimit {
+  std::string name;      // "cpu", "as", "data", "nproc", "stack"
+  std::string ulimit;    // the shell's option for it
+  std::string promised;  // the limit of a run that it undercuts, by contract name; "" for the stack
+  std::uint64_t value = 0;
+  bool is_size = false;
+
+  bool operator==(const CallerLimit&) const = default;
+};
+// "cpu 1 s", "as 58M".
+[[nodiscard]] std::string caller_limit_text(const CallerLimit& limit);
+
 inline constexpr std::uint64_t kMaxCodeBytes = 16 * kMiB;
 
 enum class LimitKind { kSeconds, kBytes, kCount, kCpus, kBool, kNetwork };

@@ -69,6 +69,7 @@ std::string two_lines(std::uint32_t own, std::uint32_t first, std::uint32_t coun
 
 Result<void> write_outer_maps(pid_t pid, const SpawnerOptions& options) {
   const std::string proc = "/proc/" + std::to_string(pid);
+  if (options.ids != plan::IdMode::kSingle) SBX_TRY(sys::check_own_proc());
   switch (options.ids) {
     case plan::IdMode::kSingle:
       return {};
@@ -84,9 +85,18 @@ Result<void> write_outer_maps(pid_t pid, const SpawnerOptions& options) {
       return run_mapper("/usr/bin/newgidmap", pid, options.host_gid, options.sub_gid,
                         options.id_count - 1);
     case plan::IdMode::kRange: {
-      const std::string count = std::to_string(options.id_count);
-      SBX_TRY(write_proc(proc + "/uid_map", "0 " + std::to_string(options.host_uid) + " " + count));
-      return write_proc(proc + "/gid_map", "0 " + std::to_string(options.host_gid) + " " + count);
+      const std::string count = " " + std::to_string(options.id_count);
+      auto written = write_proc(proc + "/uid_map", "0 " + std::to_string(options.host_uid) + count);
+      if (written) {
+        written = write_proc(proc + "/gid_map", "0 " + std::to_string(options.host_gid) + count);
+      }
+      if (!written && written.error().sys_errno == EPERM) {
+        written.error().code = ErrorCode::kHost;
+        written.error().fix =
+            "start it with all of root's capabilities and the ids of uid_base (--print-config), or "
+            "as an ordinary user";
+      }
+      return written;
     }
   }
   return {};

@@ -1,6 +1,8 @@
 // doctor, selftest, explain, and the questions that run nothing.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <set>
@@ -122,6 +124,43 @@ TEST_P(Verbs, WhatAProfileLoosensIsSaidByExplainAndByARun) {
   EXPECT_THAT(result["layers"].dump(), HasSubstr("profile mine; no longer hostile: ptrace"));
   const std::string past = directory().write("past.toml", head + "allow = [\"@io_uring\"]\n");
   EXPECT_THAT(run({"--profile", past, "--", "/bin/true"}).err, HasSubstr("opened: io_uring_enter"));
+}
+
+TEST_P(Verbs, ExplainRefusesWhatARunRefuses) {
+  const std::string made = directory().path() + "/made";
+  EXPECT_EQ(run({"explain", "--stdin", "/no/such", "-c", "1"}).exit_code, 2);
+  EXPECT_EQ(run({"explain", "--output-dir", "/no/such/x", "-c", "1"}).exit_code, 2);
+  EXPECT_EQ(run({"explain", "--output-dir", made, "-c", "1"}).exit_code, 0);
+  EXPECT_NE(::access(made.c_str(), F_OK), 0) << "explain makes nothing";
+  EXPECT_EQ(run({"explain", "--json", "-c", "1"}).exit_code, 2);
+}
+
+TEST_P(Verbs, OutputThatCannotBeWrittenIsSaid) {
+  for (const std::string verb : {"doctor", "explain", "--print-config", "--help", "--version"}) {
+    std::vector<std::string> words{"/bin/sh", "-c", "exec \"$0\" \"$@\" > /dev/full"};
+    for (std::string& word : command({verb})) words.push_back(std::move(word));
+    const Finished finished = run_process(words, options());
+    EXPECT_EQ(finished.exit_code, 125) << verb;
+    EXPECT_THAT(finished.err, HasSubstr("No space left on device")) << verb;
+  }
+}
+
+TEST_P(Verbs, AFifoThatNobodyWritesToEndsWithTheRunsTime) {
+  const std::string fifo = directory().path() + "/fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0666), 0);
+  ASSERT_EQ(::chmod(fifo.c_str(), 0666), 0);
+  EXPECT_EQ(run({"-t", "1", "--stdin", fifo, "-c", "input()"}).exit_code, 124);
+  EXPECT_EQ(run({"-t", "1", "-l", "python", fifo}).exit_code, 2);
+  std::vector<std::string> words{"/bin/bash", "-c", R"(exec "$0" "$@" <(echo 'print(7)'))"};
+  for (std::string& word : command({"-l", "python"})) words.push_back(std::move(word));
+  EXPECT_EQ(run_process(words, options()).out, "7\n");
+}
+
+TEST_P(Verbs, WhatEverybodyHasOpenIsNotCountedInside) {
+  const Finished finished = run({"-c",
+                                 "import os; print(os.listdir('/proc/sys/fs'), "
+                                 "open('/proc/sys/kernel/pty/nr').read())"});
+  EXPECT_EQ(finished.out, "[] \n") << finished.err;
 }
 
 TEST_P(Verbs, PrintConfigIsTheTemplate) {

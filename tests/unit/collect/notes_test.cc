@@ -48,6 +48,18 @@ TEST(Notes, MemorySaysTheSignalTheLimitAndThatTmpfsCounts) {
   EXPECT_THAT(note.text, HasSubstr("/tmp"));
 }
 
+TEST(Notes, ALimitOfTheCallersSaysWhatItUndercuts) {
+  const policy::CallerLimit memory{"as", "-v", "memory", 100 * policy::kMiB, true};
+  const Note note = only_note(Ending{}, {.status = Status::kExit, .caller_limits = {memory}});
+  EXPECT_EQ(note.code, "memory");
+  EXPECT_THAT(note.text, HasSubstr("had to keep to the hard limit as 100M (ulimit -v)"));
+  EXPECT_THAT(note.text, HasSubstr("tighter than the run's memory of 256M"));
+  const policy::CallerLimit cpu{"cpu", "-t", "wall_seconds", 1, false};
+  const Note killed = only_note(Ending{}, {.status = Status::kCpuTime, .caller_limits = {cpu}});
+  EXPECT_EQ(killed.code, "cpu_time");
+  EXPECT_THAT(killed.text, HasSubstr("killed because it met the hard limit cpu 1 s (ulimit -t)"));
+}
+
 TEST(Notes, WallAndCpuTimeSayTheirLimits) {
   Ending ending;
   ending.wall_expired = true;

@@ -55,6 +55,20 @@ TEST(Verdict, AnEndingWithoutEvidenceIsASandboxError) {
   expect(Ending{}, Status::kSandboxError, -1, {});
 }
 
+TEST(Verdict, AKillAtTheCallersCpuLimitIsCpuTime) {
+  Ending ending = ended(killed(SIGKILL));
+  ending.usage.emplace().cpu_usec = 1'960'000;
+  const auto status = [&ending](std::optional<std::uint64_t> seconds) {
+    return judge(ending, {.caller_cpu_seconds = seconds}).status;
+  };
+  EXPECT_EQ(status({}), Status::kSignal);
+  EXPECT_EQ(status(3), Status::kSignal) << "it had not used as much";
+  EXPECT_EQ(status(2), Status::kCpuTime);
+  EXPECT_THAT(limits_reached(ending, status(2)), ElementsAre("cpu_seconds"));
+  ending.payload_wait_status = killed(SIGSEGV);
+  EXPECT_EQ(status(2), Status::kSignal);
+}
+
 TEST(Verdict, AWaitStatusThatTheKernelDoesNotGiveIsNoSuccess) {
   for (const int status : {0x10000, 0x1'0000 | exited(1), 0x137f, 0xffff, ~0xffff}) {
     expect(ended(status), Status::kSandboxError, -1, {});

@@ -68,6 +68,14 @@ TEST(Inputs, AreCountedWithTheDirectoryThatHoldsThem) {
   expect_invalid(refused(request, synthetic_host(), policy), "2 inputs are over input_inodes (2)");
 }
 
+TEST(Memory, ThatIsTooLittleForAnyProgramIsNotBlamedOnFiles) {
+  policy::Policy policy = default_policy();
+  policy.limits.memory = policy::kMiB;
+  const Error error = refused(command({"/bin/true"}), synthetic_host(), policy);
+  expect_invalid(error, "the memory limit of 1M is less than any program needs to start");
+  EXPECT_EQ(error.fix, "raise --memory to 2M or more");
+}
+
 TEST(Inputs, ThatLeaveNoRoomInMemoryAreRefusedWithBothFiguresAndTheFix) {
   policy::Policy policy = default_policy();
   policy.limits.memory = 8 * policy::kMiB;

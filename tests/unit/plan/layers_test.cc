@@ -42,11 +42,6 @@ policy::LayerReport report_of(const Plan& plan, Layer layer) {
   return found == plan.layers.end() ? policy::LayerReport{"none", {}, {}} : *found;
 }
 
-bool never_excused(Layer layer) {
-  return layer == Layer::kMountNamespace || layer == Layer::kPidNamespace ||
-         layer == Layer::kRootfs;
-}
-
 TEST(Layers, AreAllReportedInTheContractsOrder) {
   const Plan plan = planned(python());
   ASSERT_EQ(plan.layers.size(), std::size(kAll));
@@ -62,13 +57,14 @@ TEST(RequiredLayers, ThatAreMissingRefuseTheRunAndNameTheFix) {
     const Error error = refused(python(), without(layer));
     EXPECT_EQ(error.code, ErrorCode::kHost) << name;
     EXPECT_EQ(error.operation, "layer " + name);
-    EXPECT_THAT(error.fix, HasSubstr("--allow-missing " + name));
+    const bool offered = error.fix.find("--allow-missing " + name) != std::string::npos;
+    EXPECT_EQ(offered, !policy::layer_is_indispensable(layer)) << error.fix;
   }
 }
 
 TEST(RequiredLayers, MayBeMissingWhereTheCallerNamedThem) {
   for (const Layer layer : kAll) {
-    if (!policy::layer_required(layer) || never_excused(layer)) continue;
+    if (!policy::layer_required(layer) || policy::layer_is_indispensable(layer)) continue;
     const Plan plan = planned(python(), without(layer), allowing(layer));
     EXPECT_EQ(report_of(plan, layer).state, LayerState::kMissing) << policy::layer_name(layer);
   }
@@ -151,6 +147,66 @@ TEST(Seccomp, NamesTheCallsThatTheProfileOpened) {
   policy.seccomp.loosened.clear();
   EXPECT_THAT(plan_text(planned(python(), synthetic_host(), policy)),
               HasSubstr("  by the profile opened: clone3, io_uring_setup\n"));
+}
+
+TEST(RlimitsLayer, NeedsACoreLimitOfOneWhereCoresGoThroughAPipe) {
+  HostFacts host = synthetic_host();
+  host.core_is_piped = true;
+  EXPECT_EQ(report_of(planned(python(), host), Layer::kRlimits).state, LayerState::kHeld);
+  host.hard_core = 0;
+  const Error error = refused(python(), host);
+  EXPECT_EQ(error.code, ErrorCode::kHost);
+  EXPECT_EQ(error.operation, "layer rlimits");
+  EXPECT_THAT(error.detail, HasSubstr("core"));
+  EXPECT_THAT(error.fix, HasSubstr("ulimit -c 1"));
+  const Plan plan = planned(python(), host, allowing(Layer::kRlimits));
+  EXPECT_EQ(report_of(plan, Layer::kRlimits).state, LayerState::kDegraded);
+  EXPECT_EQ(plan.skip & step_bit(Step::kRlimits), 0U) << "the other limits hold";
+}
+
+TEST(RlimitsLayer, HoldsWithoutACoreWhereCoresGoToFiles) {
+  HostFacts host = synthetic_host();
+  host.hard_core = 0;
+  const Plan plan = planned(python(), host);
+  EXPECT_EQ(report_of(plan, Layer::kRlimits).state, LayerState::kHeld);
+  EXPECT_THAT(report_of(plan, Layer::kRlimits).detail, HasSubstr("core is 0"));
+  EXPECT_EQ(plan.rlimits.front().name, "core");
+  EXPECT_EQ(plan.rlimits.front().value, 0U);
+}
+
+TEST(RlimitsLayer, NamesWhatTheCallerHasLessOfThanWasPromised) {
+  HostFacts host = synthetic_host();
+  host.hard_cpu = 29;
+  host.hard_as = 100 * policy::kMiB;
+  host.hard_nproc = 63;
+  const Plan plan = planned(python(), host);
+  const policy::LayerReport report = report_of(plan, Layer::kRlimits);
+  EXPECT_EQ(report.state, LayerState::kHeld);
+  EXPECT_EQ(report.detail, "the caller's own hold too: cpu 29 s, as 100M, nproc 63");
+  host = synthetic_host();
+  host.hard_cpu = 30;  // the wall time is over before
+  host.hard_nproc = 64;
+  EXPECT_EQ(report_of(planned(python(), host), Layer::kRlimits).detail, "");
+}
+
+TEST(NetLayer, ThatIsOffSaysWhetherNamesAreResolved) {
+  policy::Policy policy = default_policy();
+  policy.limits.network = policy::NetworkMode::kHost;
+  const Plan plan = planned(python(), synthetic_host(), policy);
+  EXPECT_THAT(report_of(plan, Layer::kNetNamespace).detail, HasSubstr("no DNS"));
+  HostFacts host = synthetic_host();
+  host.image = {};
+  host.image.name = "host";
+  const Plan on_host = planned(python(), host, policy);
+  EXPECT_EQ(report_of(on_host, Layer::kNetNamespace).detail.find("no DNS"), std::string::npos);
+  EXPECT_EQ(on_host.binds.back().target, "etc/resolv.conf");
+  EXPECT_NE(planned(python(), host).binds.back().target, "etc/resolv.conf");
+}
+
+TEST(CgroupLayer, SaysWhichLimitsDoNotHoldWithoutIt) {
+  const Plan plan = planned(python(), without(Layer::kCgroup), allowing(Layer::kCgroup));
+  EXPECT_THAT(report_of(plan, Layer::kCgroup).detail,
+              HasSubstr("memory, cpus, cpu_seconds and pids do not hold"));
 }
 
 TEST(Steps, OfWhichAFailureIsForgivenAreThoseOfOptionalLayers) {
