@@ -176,10 +176,42 @@ Check check_ids(Host& host, const policy::RuntimeConfig& config) {
                         "caller's lines from /etc/subuid and /etc/subgid");
 }
 
+// What a run takes from the limits of whoever starts it, at what is given when nothing is asked
+// for.
+Check check_limits(Host& host, const policy::RuntimeConfig& config) {
+  const plan::HostFacts facts = host.facts(config);
+  const policy::Limits usual;
+  const auto missing = [](std::string detail, std::string fix) {
+    return Check{"rlimits", true, CheckState::kMissing, std::move(detail), std::move(fix)};
+  };
+  if (facts.hard_core == 0 && facts.core_is_piped) {
+    return missing("the hard core limit is 0, and cores go through a pipe, which only 1 stops",
+                   plan::kCoreFix);
+  }
+  if (facts.hard_nofile < usual.nofile) {
+    return missing(fmt::format("the hard limit on open files is {}, and nofile is {}",
+                               facts.hard_nofile, usual.nofile),
+                   fmt::format("ulimit -n {} where it is started from, or LimitNOFILE= in its unit",
+                               usual.nofile));
+  }
+  if (facts.hard_fsize < usual.fsize) {
+    return missing(fmt::format("the hard limit on a file's size is {}, and fsize is {}",
+                               policy::size_text(facts.hard_fsize), policy::size_text(usual.fsize)),
+                   fmt::format("ulimit -f {} where it is started from, or LimitFSIZE= in its unit",
+                               usual.fsize / policy::kKiB));
+  }
+  return ok("rlimits", true,
+            facts.hard_core == 0 ? "core 0, which is enough: cores go to files" : "core 1");
+}
+
 Check check_cgroup(Host& host, const policy::RuntimeConfig& config) {
   const Result<CgroupFacts> facts = host.make_cgroup(config);
   if (!facts) {
-    return {"cgroup", true, CheckState::kMissing, to_string(facts.error()), facts.error().fix};
+    const std::string& fix = facts.error().fix;
+    return {"cgroup", true, CheckState::kMissing, to_string(facts.error()),
+            fix.empty() ? "let the caller make and write groups below cgroup_parent "
+                          "(--print-config), or name another there"
+                        : fix};
   }
   if (facts->swap_controlled) return ok("cgroup", true, facts->detail);
   return {"cgroup", true, CheckState::kDegraded,
@@ -242,6 +274,10 @@ Check check_time_namespace(Host& host, const policy::RuntimeConfig& config) {
   }
   const Act act = host.make_time_namespace();
   if (act.ok()) return ok("time_namespace", false, "available");
+  if (act.sys_errno == EPERM || act.failed_step != "unshare time") {
+    return {"time_namespace", false, CheckState::kMissing, why(act),
+            "start it as root of the host with all capabilities, or as an ordinary user"};
+  }
   const bool none_allowed = says(host, "/proc/sys/user/max_time_namespaces", "0");
   return {"time_namespace", false, CheckState::kMissing, why(act),
           none_allowed ? "sudo sysctl -w user.max_time_namespaces=15000"
@@ -292,10 +328,15 @@ std::string_view check_state_name(CheckState state) {
 }
 
 std::vector<Check> run_checks(Host& host, const DoctorOptions& options) {
+  if (const Result<void> own = host.own_proc(); !own) {
+    return {check_kernel(host),
+            {"proc", true, CheckState::kMissing, own.error().detail, own.error().fix}};
+  }
   return {check_kernel(host),
           check_namespaces(host),
           check_proc(host),
           check_ids(host, options.config),
+          check_limits(host, options.config),
           check_cgroup(host, options.config),
           check_runtime_directory(host, options.config),
           check_seccomp(host),

@@ -60,6 +60,9 @@ class Host {
   // Whether the caller's uid has a name anywhere, /etc/passwd or a directory service.
   [[nodiscard]] virtual bool has_login_name() = 0;
 
+  // Whether /proc is that of our pid namespace. Where it is not, nothing below it means what it
+  // says.
+  [[nodiscard]] virtual Result<void> own_proc() { return {}; }
   // A user namespace with a map, private mounts in it, a second one inside, and the other kinds.
   [[nodiscard]] virtual Act make_namespaces() = 0;
   // A new proc with hidepid, mounted in a fresh user, pid and mount namespace.

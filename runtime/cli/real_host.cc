@@ -128,6 +128,7 @@ class RealHost final : public Host {
   plan::HostFacts facts(const policy::RuntimeConfig& config) override {
     return plan::read_host_facts(config, 0);
   }
+  Result<void> own_proc() override { return sys::check_own_proc(); }
   Result<std::string> read_file(const std::string& path) override {
     return sys::read_file(path, kMaxHostFile);
   }

@@ -21,6 +21,7 @@ class FakeHost final : public Host {
     host_facts.ids = plan::IdMode::kSubordinate;
     host_facts.id_count = 65536;
     host_facts.sub_uid = host_facts.sub_gid = 165536;
+    have_usual_limits();
   }
 
   std::string release = "6.1.0-18-amd64";
@@ -40,12 +41,20 @@ class FakeHost final : public Host {
                                             {"/images/default/d1/manifest.json", {0, 0644}}};
   IdRange mapped;
 
+  void have_usual_limits() {
+    host_facts.hard_nofile = 1024;
+    host_facts.hard_fsize = plan::kNoLimit;
+  }
+  Result<void> proc_of_ours;
+
+  Result<void> own_proc() override { return proc_of_ours; }
   std::string kernel_release() override { return release; }
   uid_t uid() override { return user; }
   plan::HostFacts facts(const policy::RuntimeConfig&) override { return host_facts; }
   void give_one_id_because(std::string detail) {
     host_facts = {};
     host_facts.id_detail = std::move(detail);
+    have_usual_limits();
   }
   Result<std::string> read_file(const std::string& path) override {
     const auto found = files.find(path);
@@ -105,12 +114,45 @@ TEST(DoctorOnASimulatedHost, AHostThatHasEverythingIsOk) {
   EXPECT_TRUE(all_required_hold(checks_of(host)));
 }
 
+TEST(DoctorOnASimulatedHost, AHardCoreLimitOfZeroIsEnoughOnlyWhereCoresGoToFiles) {
+  FakeHost host;
+  host.host_facts.hard_core = 0;
+  EXPECT_EQ(check_of(host, "rlimits").state, CheckState::kOk);
+  host.host_facts.core_is_piped = true;
+  EXPECT_EQ(check_of(host, "rlimits").state, CheckState::kMissing);
+  EXPECT_THAT(check_of(host, "rlimits").fix, HasSubstr("ulimit -c 1"));
+  EXPECT_FALSE(all_required_hold(checks_of(host)));
+}
+
+TEST(DoctorOnASimulatedHost, LimitsThatRefuseEveryRunAreNamed) {
+  FakeHost host;
+  host.host_facts.hard_nofile = 255;
+  EXPECT_THAT(check_of(host, "rlimits").detail, HasSubstr("open files is 255"));
+  EXPECT_THAT(check_of(host, "rlimits").fix, HasSubstr("ulimit -n 256"));
+  host.host_facts.hard_nofile = 256;
+  host.host_facts.hard_fsize = 32 * policy::kMiB;
+  EXPECT_THAT(check_of(host, "rlimits").detail, HasSubstr("file's size is 32M"));
+}
+
+// A number below it means another process: nothing may be tried.
+TEST(DoctorOnASimulatedHost, AProcOfAnotherPidNamespaceEndsTheSearch) {
+  FakeHost host;
+  host.proc_of_ours = host_lacks("proc", 0, "of another pid namespace", "mount one");
+  const std::vector<Check> checks = checks_of(host);
+  EXPECT_EQ(checks.back().name, "proc");
+  EXPECT_EQ(checks.back().fix, "mount one");
+  EXPECT_FALSE(all_required_hold(checks));
+  EXPECT_EQ(host.mapped.count, 0U);
+}
+
 TEST(DoctorOnASimulatedHost, EveryCheckThatIsNotOkHasAFixOfOneLine) {
   FakeHost host;
   host.release = "4.19.0";
   host.namespaces = host.proc = host.ids = host.time = host.memfd = Act{"step", EPERM};
   host.cgroup = host_lacks("cgroup", EACCES, "none", "make the groups");
   host.directory = host_lacks("open", EACCES, "/tmp/sbx-1000", "remove it");
+  host.host_facts.hard_core = 0;
+  host.host_facts.core_is_piped = true;
   host.filter_errno = EINVAL;
   host.abi = -ENOSYS;
   host.image = host_lacks("find_image", 0, "none", "build it");
