@@ -32,8 +32,8 @@ extern const Call kCalls[];
 void make_call(const Call& call, const char* argument, Answer& answer);
 
 // Acts that try something (acts.cc, kernel.cc, network.cc, execution.cc) and acts that look
-// (looks.cc, views.cc); acts that a whole run is judged by (deeds.cc, lingering.cc, plants.cc). Each
-// table ends with a null name.
+// (looks.cc, views.cc); acts that a whole run is judged by (deeds.cc, lingering.cc, plants.cc).
+// Each table ends with a null name.
 extern const Act kActs[];
 extern const Act kKernel[];
 extern const Act kNetwork[];
