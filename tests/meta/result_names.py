@@ -11,7 +11,6 @@ import re
 import sys
 
 STORAGE = ("tmp", "output", "work", "shm")  # of supervise::StorageState
-OF_RFC = {"status", "title", "code", "detail"}
 
 
 def all_of(pattern, text):
