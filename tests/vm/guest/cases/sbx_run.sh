@@ -2,8 +2,8 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # guest_uid and guest_user are run-cases'
 
-# Time-outs are for an emulated machine.
-sbx() { "$VM_BUILD/bin/sbx-run" --rootfs host -t 200 "$@"; }
+# Time-outs are for an emulated machine, unless the caller sets `seconds`: an option is given once.
+sbx() { "$VM_BUILD/bin/sbx-run" --rootfs host -t "${seconds:-200}" "$@"; }
 
 # field PATH: one value of the result in result.json, "usage.oom_kills".
 field() {
@@ -51,7 +51,7 @@ case_sbx_run_oom() {
 }
 
 case_sbx_run_fork_bomb() {
-  sbx --json -t 15 -l bash -c 'f() { f | f & }; f; sleep 60' >result.json 2>errors || true
+  seconds=15 sbx --json -l bash -c 'f() { f | f & }; f; sleep 60' >result.json 2>errors || true
   expect usage.pids_peak 64
   expect_no_groups
 }
@@ -110,7 +110,7 @@ starts_and_says() {
   local word=$1
   shift
   # Not the function sbx: that would be a shell's pid.
-  "$VM_BUILD/bin/sbx-run" --rootfs host -t 200 "$@" >said 2>errors &
+  "$VM_BUILD/bin/sbx-run" --rootfs host -t "${seconds:-200}" "$@" >said 2>errors &
   run=$!
   for _ in $(seq 600); do
     ! grep -q "$word" said || return 0
@@ -134,7 +134,7 @@ case_sbx_run_clock_steps() {
   starts_and_says up -l bash -c 'echo up; sleep 15; exit 3'
   date -s "@$((before + 86400))" >/dev/null
   ends_with 3
-  starts_and_says up -t 30 -l bash -c 'echo up; sleep 1000'
+  seconds=30 starts_and_says up -l bash -c 'echo up; sleep 1000'
   date -s "@$((before - 86400))" >/dev/null
   [ "$(date +%s)" -lt "$before" ] || fail "control: the clock was not stepped"
   ends_with 124
@@ -145,7 +145,7 @@ case_sbx_run_clock_steps() {
 # A frozen group of v2 can be killed; nothing waits for it to be thawed.
 case_sbx_run_frozen() {
   local group
-  starts_and_says up -t 30 -l bash -c 'echo up; sleep 1000'
+  seconds=30 starts_and_says up -l bash -c 'echo up; sleep 1000'
   group=$(find /sys/fs/cgroup -type d -path '*sbx*/payload')
   echo 1 >"$group/cgroup.freeze"
   for _ in $(seq 100); do
