@@ -125,28 +125,32 @@ void Notes::add_endings() {
   }
 }
 
-std::string_view note_code(const policy::CallerLimit& limit) {
-  if (limit.name == "cpu") return "cpu_time";
-  return limit.name == "nproc" ? "pids" : "memory";
-}
-
 // What a run was not promised but has all the same: nothing counts how often it is met, so it is
-// told each time.
+// told each time, by a code that does not say that it was.
 void Notes::add_caller_limits() {
+  const int status = ending_.payload_wait_status.value_or(0);
+  const bool cpu_may_have_ended = context_.status == Status::kSignal && !ending_.usage &&
+                                  WIFSIGNALED(status) &&
+                                  (WTERMSIG(status) == SIGKILL || WTERMSIG(status) == SIGXCPU);
   for (const policy::CallerLimit& limit : context_.caller_limits) {
-    const bool ended =
-        limit.name == "cpu" && context_.status == Status::kCpuTime && !ending_.cpu_expired;
+    const bool is_cpu = limit.name == "cpu";
     const std::string held =
         fmt::format("the hard limit {} (ulimit {}) of whoever started the sandbox",
                     policy::caller_limit_text(limit), limit.ulimit);
+    if (is_cpu && context_.status == Status::kCpuTime && !ending_.cpu_expired) {
+      add("cpu_time",
+          fmt::format("The program was killed because it met {}; allow more there.", held));
+      continue;
+    }
     const std::string undercut =
         limit.promised.empty() ? std::string("less than usual")
                                : fmt::format("tighter than the run's {} of {}", limit.promised,
                                              policy::limit_text(context_.limits, limit.promised));
-    add(note_code(limit),
-        ended ? fmt::format("The program was killed because it met {}; allow more there.", held)
-              : fmt::format("The program had to keep to {}, which is {}; allow more there.", held,
-                            undercut));
+    add("caller_limit",
+        fmt::format(
+            "The program {} {}, which is {}; allow more there.",
+            is_cpu && cpu_may_have_ended ? "may have been killed because it met" : "had to keep to",
+            held, undercut));
   }
 }
 

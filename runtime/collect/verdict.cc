@@ -53,11 +53,12 @@ Verdict unknown_status(int status) {
 }
 
 // The kernel ends a process that is over RLIMIT_CPU by SIGKILL, and tells nobody why: that the run
-// has used as much is what shows. (A program that does both by itself deceives nobody but itself.)
+// has used as much is what shows, and without a cgroup nothing does. (A program that does both by
+// itself deceives nobody but itself.)
 bool ended_by_caller_cpu(const Ending& ending, const VerdictFacts& facts, int signal) {
   if (!facts.caller_cpu_seconds || (signal != SIGKILL && signal != SIGXCPU)) return false;
   constexpr std::uint64_t kTicks = 50'000;  // the two clocks differ by less
-  return !ending.usage || ending.usage->cpu_usec + kTicks >= *facts.caller_cpu_seconds * 1'000'000;
+  return ending.usage && ending.usage->cpu_usec + kTicks >= *facts.caller_cpu_seconds * 1'000'000;
 }
 
 // Nothing of ours ended the run: the payload's own wait status speaks, if there is one.
@@ -104,7 +105,8 @@ std::vector<std::string> limits_reached(const Ending& ending, Status status) {
     if (holds) reached.push_back(std::move(name));
   };
   add_if(status == Status::kTimeout, "wall_seconds");
-  add_if(status == Status::kCpuTime, "cpu_seconds");
+  // Not at a limit of the caller's, which a note names: the run's own may be higher, or none.
+  add_if(status == Status::kCpuTime && ending.cpu_expired, "cpu_seconds");
   add_if(has_oom_kill(ending), "memory");
   add_if(ending.usage && ending.usage->pids_refused > 0, "pids");
   for (const supervise::StorageState& storage : ending.storage) {

@@ -2,6 +2,7 @@
 #include "runtime/collect/notes.h"
 
 #include <gmock/gmock.h>
+#include <signal.h>
 
 namespace sbx::collect {
 namespace {
@@ -51,13 +52,18 @@ TEST(Notes, MemorySaysTheSignalTheLimitAndThatTmpfsCounts) {
 TEST(Notes, ALimitOfTheCallersSaysWhatItUndercuts) {
   const policy::CallerLimit memory{"as", "-v", "memory", 100 * policy::kMiB, true};
   const Note note = only_note(Ending{}, {.status = Status::kExit, .caller_limits = {memory}});
-  EXPECT_EQ(note.code, "memory");
+  EXPECT_EQ(note.code, "caller_limit") << "nobody knows whether it was met";
   EXPECT_THAT(note.text, HasSubstr("had to keep to the hard limit as 100M (ulimit -v)"));
   EXPECT_THAT(note.text, HasSubstr("tighter than the run's memory of 256M"));
   const policy::CallerLimit cpu{"cpu", "-t", "wall_seconds", 1, false};
   const Note killed = only_note(Ending{}, {.status = Status::kCpuTime, .caller_limits = {cpu}});
   EXPECT_EQ(killed.code, "cpu_time");
   EXPECT_THAT(killed.text, HasSubstr("killed because it met the hard limit cpu 1 s (ulimit -t)"));
+  Ending uncounted;
+  uncounted.payload_wait_status = SIGKILL;
+  const Note may = only_note(uncounted, {.status = Status::kSignal, .caller_limits = {cpu}});
+  EXPECT_EQ(may.code, "caller_limit");
+  EXPECT_THAT(may.text, HasSubstr("may have been killed because it met the hard limit cpu 1 s"));
 }
 
 TEST(Notes, WallAndCpuTimeSayTheirLimits) {
