@@ -354,6 +354,9 @@ TEST(DoctorOnASimulatedHost, AnImageOfWhichAPartCannotBeLookedAtIsMissing) {
     EXPECT_EQ(check_of(host, "image").state, CheckState::kMissing);
     EXPECT_EQ(check_of(host, "image").detail, path + ": Permission denied");
     EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chmod a+rX"));
+    host.paths[path] = {ENOENT, 0};
+    EXPECT_EQ(check_of(host, "image").detail, path + ": No such file or directory");
+    EXPECT_THAT(check_of(host, "image").fix, HasSubstr("scripts/image")) << "no mode helps";
   }
 }
 
