@@ -19,10 +19,10 @@ class Session;
 [[nodiscard]] http::Problem session_expired(const Tombstone& tombstone);
 // 410 `session_deleted`: while the request waited.
 [[nodiscard]] http::Problem session_deleted(std::string_view id);
-// 409 `session_busy`: with what.
-// Of a request that would wait, or has waited: `too_many_requests`, which is worth another try.
+// 429 `too_many_requests`: of a request that would wait, or has waited; worth another try.
 [[nodiscard]] http::Problem session_queue_full(const Session& session);
 [[nodiscard]] http::Problem session_wait_over(const Session& session);
+// 409 `session_busy`: with what.
 [[nodiscard]] http::Problem session_busy(const Session& session);
 // 429 `too_many_uploads`.
 [[nodiscard]] http::Problem too_many_uploads(std::uint32_t most);
