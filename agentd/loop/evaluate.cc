@@ -49,11 +49,12 @@ bool matches(const std::string& pattern, const std::string& text) {
   return ::regexec(&compiled, searched.c_str(), 0, nullptr, 0) == 0;
 }
 
-// The runtime's own sentences, which hold no words of the program's.
+// The runtime's own sentences, which hold no words of the program's; not what every run is told,
+// whatever ended it.
 std::string kernel_notes(const RunResult& run, std::string_view otherwise) {
   std::string text;
   for (const Note& note : run.notes) {
-    if (note.source != "kernel") continue;
+    if (note.source != "kernel" || note.code == "caller_limit") continue;
     if (!text.empty()) text += ' ';
     text += note.text;
   }

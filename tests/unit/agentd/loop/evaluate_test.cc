@@ -27,7 +27,8 @@ RunResult with(std::string status, std::vector<std::string> limits_hit = {}) {
   run.status = std::move(status);
   run.limits_hit = std::move(limits_hit);
   run.notes = {{"memory", "Killed at the limit of 256 MiB.", "kernel"},
-               {"missing_module", "PROGRAM WORDS", "program"}};
+               {"missing_module", "PROGRAM WORDS", "program"},
+               {"caller_limit", "NOT ITS DOING", "kernel"}};
   return run;
 }
 
