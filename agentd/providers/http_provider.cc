@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "agentd/providers/answer.h"
+#include "runtime/base/scope_exit.h"
 
 namespace agentd::providers {
 
 // A token takes some 300 bytes of a stream. What is kept of it has bounds of its own (wire.h).
 constexpr std::size_t kMaxAnswerBytes = 64U << 20;
+constexpr std::size_t kMaxListBytes = 4U << 20;
 constexpr std::chrono::milliseconds kReachTime{3'000};
+constexpr std::chrono::milliseconds kReachAge{2'000};  // an older answer is asked for again
 constexpr int kStatusOk = 200;
 constexpr int kNotFound = 404;
 constexpr int kNotAllowed = 405;
@@ -29,7 +32,11 @@ struct HttpProvider::Try {
 
 HttpProvider::HttpProvider(sbx::async::Loop& loop, sbx::http::AsyncClient& client,
                            std::unique_ptr<Wire> wire, HttpProviderOptions options)
-    : loop_(loop), client_(client), wire_(std::move(wire)), options_(std::move(options)) {}
+    : loop_(loop),
+      client_(client),
+      wire_(std::move(wire)),
+      options_(std::move(options)),
+      reach_ended_(loop) {}
 
 namespace {
 
@@ -96,13 +103,33 @@ Task<CompletionResult> HttpProvider::complete(CompletionRequest request,
   }
 }
 
-// Who has the list has taken the key; a server without one is reached all the same.
+// However many ask, the server has one call of ours at a time.
 Task<Reach> HttpProvider::reach(const Cancellation* cancellation) {
+  while (reaching_) {
+    const Wake wake = co_await reach_ended_.wait(sbx::async::kNoDeadline, cancellation);
+    if (wake == Wake::kCancelled) co_return Reach{};  // nobody reads it
+  }
+  if (reach_ && steady_clock::now() - reached_at_ < kReachAge) co_return *reach_;
+  reaching_ = true;
+  const sbx::ScopeExit over([this] {
+    reaching_ = false;
+    reach_ended_.notify_all();
+  });
+  Reach reach = co_await list_models(cancellation);
+  if (cancellation == nullptr || !cancellation->cancelled()) {
+    reach_ = reach;
+    reached_at_ = steady_clock::now();
+  }
+  co_return reach;
+}
+
+// Who has the list has taken the key; a server without one is reached all the same.
+Task<Reach> HttpProvider::list_models(const Cancellation* cancellation) {
   Answer answer(wire_->accumulator());
   sbx::http::ClientRequest request;
   request.url = options_.base_url + "/models";
   for (auto& [name, value] : wire_->headers(options_.key)) request.headers.add(name, value);
-  request.body_bytes = kMaxAnswerBytes;
+  request.body_bytes = kMaxListBytes;
   request.connect_timeout = kReachTime;
   request.timeout = kReachTime;
   request.on_data = [&answer](const sbx::http::ClientResponse& head, std::string_view bytes) {

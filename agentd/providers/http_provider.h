@@ -9,12 +9,14 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "agentd/providers/provider.h"
 #include "agentd/providers/retry.h"
 #include "agentd/providers/wire.h"
 #include "agentd/redact/secret.h"
+#include "http/async/event.h"
 #include "http/async/loop.h"
 #include "http/client.h"
 
@@ -39,7 +41,7 @@ class HttpProvider final : public Provider {
   [[nodiscard]] const ProviderInfo& info() const override { return options_.info; }
   [[nodiscard]] sbx::async::Task<CompletionResult> complete(
       CompletionRequest request, const sbx::async::Cancellation* cancellation) override;
-  // Asks for the list of models, with the key, once.
+  // Asks for the list of models, with the key, once: for all who ask while it does, or just after.
   [[nodiscard]] sbx::async::Task<Reach> reach(
       const sbx::async::Cancellation* cancellation) override;
 
@@ -48,11 +50,16 @@ class HttpProvider final : public Provider {
   [[nodiscard]] sbx::async::Task<Try> try_once(const std::string& body, int max_tokens,
                                                sbx::async::Deadline deadline,
                                                const sbx::async::Cancellation* cancellation);
+  [[nodiscard]] sbx::async::Task<Reach> list_models(const sbx::async::Cancellation* cancellation);
 
   sbx::async::Loop& loop_;
   sbx::http::AsyncClient& client_;
   std::unique_ptr<Wire> wire_;
   HttpProviderOptions options_;
+  bool reaching_ = false;
+  sbx::async::Event reach_ended_;
+  std::optional<Reach> reach_;
+  std::chrono::steady_clock::time_point reached_at_;
 };
 
 }  // namespace agentd::providers

@@ -1,4 +1,7 @@
 // Whether a provider can be reached, without a completion.
+#include <array>
+
+#include "http/async/task_group.h"
 #include "tests/unit/agentd/providers/http_provider_fixture.h"
 
 namespace agentd::providers {
@@ -38,6 +41,32 @@ TEST_F(ReachTest, OneThatListsItsModelsAnswersAndIsAskedForNothingElse) {
   EXPECT_EQ(heard_[0].line, "GET /v1/models HTTP/1.1");
   EXPECT_EQ(heard_[0].header("Authorization"), std::string("Bearer ") + kKey);
   EXPECT_TRUE(heard_[0].body.empty());
+}
+
+TEST_F(ReachTest, ManyWhoAskAtOnceOrSoonAfterAreOneCall) {
+  ScriptedServer server(
+      [](Peer& peer, const Heard&) { peer.answer(200, "application/json", R"({"data":[]})"); });
+  sbx::async::Loop loop;
+  sbx::http::AsyncClient client(loop);
+  const std::string base_url = server.url() + "/v1";
+  HttpProvider provider(loop, client, openai_wire(),
+                        {.info = {.kind = "openai", .model = "m", .origin = base_url},
+                         .base_url = base_url,
+                         .key = redact::Secret(kKey)});
+  std::array<Reach, 3> reaches;
+  struct Body {
+    static Task<void> run(sbx::async::Loop& loop, Provider& provider,
+                          std::array<Reach, 3>& reaches) {
+      sbx::async::TaskGroup tasks(loop);
+      tasks.spawn(into_reach(provider, reaches[0]));
+      tasks.spawn(into_reach(provider, reaches[1]));
+      (void)co_await tasks.join(sbx::async::test::soon());
+      co_await into_reach(provider, reaches[2]);
+    }
+  };
+  sbx::async::test::run_on(loop, Body::run(loop, provider, reaches));
+  for (const Reach& reach : reaches) EXPECT_TRUE(reach.answers) << reach.detail;
+  EXPECT_EQ(server.heard().size(), 1U);
 }
 
 TEST_F(ReachTest, OneWithoutAListIsReachedAllTheSame) {
