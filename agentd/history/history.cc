@@ -28,8 +28,8 @@ CREATE INDEX IF NOT EXISTS requests_by_owner ON requests(owner, number);
 
 // From a file with an index of what is under way, and a table of numbers that were given.
 constexpr char kToFewerTables[] = R"(
-DROP INDEX requests_by_owner;
-DROP INDEX unfinished_requests;
+DROP INDEX IF EXISTS requests_by_owner;
+DROP INDEX IF EXISTS unfinished_requests;
 ALTER TABLE requests RENAME TO requests_before;
 )";
 constexpr char kFromBefore[] = R"(

@@ -45,7 +45,7 @@ UPDATE reservations SET lines =
   (SELECT json_group_array(json_array(account, reserved, settled, flagged))
    FROM lines WHERE reservation = reservations.id);
 INSERT OR IGNORE INTO owners SELECT owner FROM reservations WHERE state = 'reserved';
-DROP INDEX open_reservations;
+DROP INDEX IF EXISTS open_reservations;
 DROP TABLE lines;
 )";
 
