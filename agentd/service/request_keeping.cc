@@ -68,6 +68,8 @@ Task<Result<void>> RequestService::write_files(LiveRequest& live) {
     contents->push_back(std::exchange(artifact.content, {}));
   }
   const auto deadline = sbx::async::after(parts_.limits.files_patience);
+  ++writing_files_;
+  const sbx::ScopeExit over([this] { --writing_files_; });
   for (;;) {
     auto job = [&files = parts_.artifacts, id = live.record.id, contents] {
       return files.write(id, *contents);
@@ -79,6 +81,19 @@ Task<Result<void>> RequestService::write_files(LiveRequest& live) {
     const auto wake = co_await parts_.loop.sleep_until(again, &live.stop);
     if (wake == sbx::async::Wake::kCancelled) co_return written;
   }
+}
+
+// The files that failed are given up: whether the next ones could be written is found with a byte.
+Task<void> RequestService::try_files_again() {
+  auto job = [&files = parts_.artifacts] {
+    const std::string id = "probe";  // no request's
+    files.remove(id);
+    auto written = files.write(id, {"x"});
+    files.remove(id);
+    return written;
+  };
+  const auto written = co_await parts_.store.run(job);
+  if (writing_files_ == 0) stores_files_ = written.has_value();
 }
 
 }  // namespace agentd::service

@@ -26,6 +26,22 @@ std::uint64_t artifact_bytes(const record::Record& record) {
   return bytes;
 }
 
+// An earlier agentd stored none: what it ran and found no failure in had passed.
+std::string_view outcome_of(const Json& attempt, bool has_tools) {
+  if (attempt.contains("class") && attempt["class"].is_string()) return "failed";
+  if (has_tools) return "done";
+  return attempt.contains("run") && attempt["run"].is_object() ? "passed" : "not_run";
+}
+
+void add_outcomes(Json& record) {
+  if (!record.contains("attempts")) return;
+  const bool has_tools = record.value("mode", Json()) == "tools";
+  for (Json& attempt : record["attempts"]) {
+    if (!attempt.is_object() || attempt.contains("outcome")) continue;
+    attempt["outcome"] = outcome_of(attempt, has_tools);
+  }
+}
+
 }  // namespace
 
 void RequestService::take_times(LiveRequest& live) const {
@@ -78,7 +94,8 @@ std::shared_ptr<LiveRequest> RequestService::live(const std::string& id,
 // What is stored was clean when it was stored: the shapes of keys may have become more since.
 // nullopt: the disk has changed it.
 std::optional<Clean> RequestService::clean_again(const std::string& stored, bool is_list) const {
-  const Json json = Json::parse(stored, nullptr, false);
+  Json json = Json::parse(stored, nullptr, false);
+  if (json.is_object()) add_outcomes(json);
   if (is_list ? json.is_array() : json.is_object()) return parts_.redactor.clean_json(json);
   sbx::log::error("a stored record cannot be read");
   return std::nullopt;

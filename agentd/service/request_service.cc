@@ -308,6 +308,7 @@ Task<void> RequestService::tend(ledger::Ledger& ledger) {
     (void)co_await parts_.loop.sleep_until(std::min(due, again));
     if (ledger.unwritten() > 0) (void)co_await ledger.make_up();  // or the next time
     if (!saving_again_ && unsaved() > 0) co_await save_what_failed();
+    if (!stores_files_ && writing_files_ == 0) co_await try_files_again();
     if (steady_clock::now() < due) continue;
     due = sbx::async::after(parts_.limits.tend_every);
     const auto released = co_await ledger.release_dead_owners();

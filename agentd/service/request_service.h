@@ -167,6 +167,7 @@ class RequestService {
   [[nodiscard]] sbx::async::Task<sbx::Result<bool>> save(history::Entry entry);
   [[nodiscard]] sbx::async::Task<void> save_what_failed();
   [[nodiscard]] sbx::async::Task<sbx::Result<void>> write_files(LiveRequest& live);
+  [[nodiscard]] sbx::async::Task<void> try_files_again();
   [[nodiscard]] sbx::async::Task<void> store_artifacts(LiveRequest& live);
   [[nodiscard]] sbx::async::Task<void> prune();
   [[nodiscard]] sbx::async::Task<void> forget(std::string id);
@@ -183,6 +184,7 @@ class RequestService {
   bool closed_ = false;
   bool stores_records_ = true;
   bool stores_files_ = true;
+  int writing_files_ = 0;
   bool saving_again_ = false;
   // Ended while closed, and followed: that their records are asked for is waited for; and of those
   // with files (true), which are asked for then, all the time that there is.

@@ -182,14 +182,45 @@ TEST_F(RequestServiceTest, WhatWasStoredIsCleanedAgainAndWhatTheDiskChangedIsNot
   run(Body::run(*this));
 }
 
+TEST_F(RequestServiceTest, AttemptsOfAnEarlierRecordHaveAnOutcomeToo) {
+  auto database = store::Database::open({.path = ledger_.directory.path() + "/agentd.db"});
+  ASSERT_TRUE(database);
+  ASSERT_TRUE(database->execute(
+      "INSERT INTO requests(id, created_ms, owner, ended, summary, record, events, artifact_bytes)"
+      " VALUES('rq_code', 1, 7, 1, '{}', '{\"mode\":\"code\",\"attempts\":["
+      "{\"class\":\"runtime\",\"run\":{}},{\"class\":null,\"run\":{}},"
+      "{\"class\":null,\"run\":null},{\"outcome\":\"cancelled\",\"class\":null}]}', '[]', 0),"
+      " ('rq_tools', 1, 7, 1, '{}', '{\"mode\":\"tools\",\"attempts\":[{\"class\":null}]}',"
+      " '[]', 0)"));
+  struct Body {
+    static Task<std::string> outcomes_of(RequestServiceTest& t, std::string id) {
+      const auto record = co_await t.service_->record(std::move(id), kSeven);
+      std::string words;
+      if (!record) co_return words;
+      const Json json = Json::parse(record->text());
+      for (const Json& each : json["attempts"]) words += each.value("outcome", "none") + " ";
+      co_return words;
+    }
+    static Task<void> run(RequestServiceTest& t) {
+      std::string outcomes = co_await outcomes_of(t, "rq_code");
+      EXPECT_EQ(outcomes, "failed passed not_run cancelled ");
+      outcomes = co_await outcomes_of(t, "rq_tools");
+      EXPECT_EQ(outcomes, "done ");
+    }
+  };
+  run(Body::run(*this));
+}
+
 TEST_F(RequestServiceTest, AResultWhoseFilesCannotBeStoredIsNoSuccess) {
-  reset({.files_patience = std::chrono::milliseconds(0)});
+  reset({.retry_every = std::chrono::milliseconds(1),
+         .files_patience = std::chrono::milliseconds(0)});
   sandbox::RunResult result = test::ok_run(R"({"type":"file","artifact_path":"/output/a.csv"})");
   result.files = {{.path = "a.csv", .size = 1, .content = "x"}};
   answer_ = result;
-  std::filesystem::remove(ledger_.directory.path() + "/artifacts");
+  const std::string place = ledger_.directory.path() + "/artifacts";
+  std::filesystem::remove(place);
   struct Body {
-    static Task<void> run(RequestServiceTest& t) {
+    static Task<void> run(RequestServiceTest& t, const std::string& place) {
       t.provider_.open();
       const std::string id = co_await t.submit();
       (void)co_await t.service_->idle(sbx::async::test::soon());
@@ -203,9 +234,17 @@ TEST_F(RequestServiceTest, AResultWhoseFilesCannotBeStoredIsNoSuccess) {
       EXPECT_GT(json["tokens"], 0) << "what it cost stays on record";
       const auto events = co_await t.service_->stored_events(id, kSeven);
       EXPECT_EQ(Json::parse(events->text()).back()["data"]["state"], "failed");
+      EXPECT_FALSE(t.service_->stores());
+      std::filesystem::create_directory(place);
+      sbx::async::TaskGroup tasks(t.loop_);
+      tasks.spawn(t.service_->tend(t.ledger_.ledger));
+      while (!t.service_->stores()) {
+        (void)co_await t.loop_.sleep_until(sbx::async::after(std::chrono::milliseconds(1)));
+      }
+      EXPECT_TRUE(std::filesystem::is_empty(place)) << "without another request's files";
     }
   };
-  run(Body::run(*this));
+  run(Body::run(*this, place));
 }
 
 TEST_F(RequestServiceTest, ARecordThatCouldNotBeStoredIsKeptAndStoredLater) {
