@@ -1,6 +1,5 @@
 // sbx-run selftest: attacks this host's own sandbox, and scores it.
 #include <fmt/core.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -14,6 +13,7 @@
 #include "runtime/cli/selftest_runs.h"
 #include "runtime/cli/verbs.h"
 #include "runtime/cli/write_out.h"
+#include "runtime/plan/host_facts.h"
 #include "runtime/plan/image.h"
 #include "runtime/sandbox.h"
 
@@ -61,7 +61,7 @@ Result<collect::Outcome> run_nothing(Sandbox& sandbox) {
 }
 
 std::vector<CaseResult> attack(Sandbox& sandbox, const policy::Policy& policy,
-                               const ControlGround& ground,
+                               const Ceilings& ceilings, const ControlGround& ground,
                                const std::vector<std::string>& missing) {
   std::vector<CaseResult> results;
   for (const AttackCase& attack : attack_cases()) {
@@ -71,7 +71,7 @@ std::vector<CaseResult> attack(Sandbox& sandbox, const policy::Policy& policy,
                        judge(attack, inside, control, &policy.seccomp), describe(inside),
                        control ? describe(*control) : "needs root"});
   }
-  for (RunCaseResult& result : attack_by_runs(sandbox, policy, ground, missing)) {
+  for (RunCaseResult& result : attack_by_runs(sandbox, policy, ceilings, ground, missing)) {
     const RunCase& attack = *result.attack;
     results.push_back({attack.attack_class, attack.name, attack.layer, result.state,
                        std::move(result.inside), std::move(result.control)});
@@ -92,12 +92,15 @@ Result<Attacked> attack_sandbox(const Arguments& arguments) {
   options.rootfs = arguments.rootfs;
   SBX_ASSIGN(const plan::Image image, plan::find_image(options.rootfs, options.config));
   const std::vector<std::string> words = callers_words(image, options.config);
+  const plan::HostFacts host = plan::read_host_facts(options.config, 0);
+  const Ceilings ceilings{options.config, host.memory, host.cpus};
+  ceilings.lower(options.policy.limits);  // as open() does: the run cases start from the same
   const policy::Policy policy = options.policy;
   SBX_ASSIGN(Sandbox sandbox, Sandbox::open(std::move(options)));
   SBX_ASSIGN(collect::Outcome nothing, run_nothing(sandbox));
   if (!nothing.ok()) return Attacked{{}, std::move(nothing)};
   SBX_ASSIGN(const ControlGround ground, ControlGround::prepare(words));
-  return Attacked{attack(sandbox, policy, ground, missing_layers(nothing)), std::nullopt};
+  return Attacked{attack(sandbox, policy, ceilings, ground, missing_layers(nothing)), std::nullopt};
 }
 
 std::size_t count(const std::vector<CaseResult>& results, CaseState state) {
@@ -172,7 +175,7 @@ int selftest(const Arguments& arguments) {
   }
   const std::vector<CaseResult>& results = attacked->results;
   const std::string text = arguments.json ? to_json_text(results) : to_table(results);
-  if (!write_out(STDOUT_FILENO, text)) return kExitSandboxError;
+  if (!deliver(text)) return kExitSandboxError;
   return score_of(results).good() ? 0 : 1;
 }
 

@@ -10,6 +10,7 @@
 #include "runtime/base/escape.h"
 #include "runtime/cli/selftest_tables.h"
 #include "runtime/policy/layers.h"
+#include "runtime/policy/seccomp_answer.h"
 
 namespace sbx::cli {
 namespace {
@@ -41,7 +42,9 @@ bool lacks_optional_layer(const AttackCase& attack, const Observation& inside) {
 int errno_of(const policy::SeccompPolicy& policy, std::string_view call) {
   for (std::uint32_t nr = 0; nr < policy::kSyscallTableSize; ++nr) {
     if (policy::syscall_name(policy.audit_arch, nr) != call) continue;
-    return policy.actions[nr] == policy::kActionHostile ? 0 : policy.actions[nr];
+    const std::uint16_t answer =
+        policy::answer_notified(policy.actions.data(), policy.audit_arch, policy.audit_arch, nr);
+    return answer == policy::kActionHostile ? 0 : answer;
   }
   return 0;
 }

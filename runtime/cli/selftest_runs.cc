@@ -22,10 +22,11 @@ using Clock = std::chrono::steady_clock;
 constexpr std::size_t kAtOnce = 4;
 constexpr std::size_t kMaxCommandLine = 64 * 1024;
 
-// Processes of the host that have this word in their command line.
+// Processes of the host that have this word in their command line; -1 where none can be seen.
 int count_marked(const std::string& mark) {
+  const std::string word = '\0' + mark + '\0';
   const std::unique_ptr<DIR, int (*)(DIR*)> processes(::opendir("/proc"), ::closedir);
-  if (!processes) return 0;
+  if (!processes) return -1;
   int count = 0;
   while (const dirent* const entry = ::readdir(processes.get())) {
     if (entry->d_name[0] < '1' || entry->d_name[0] > '9') continue;
@@ -33,7 +34,7 @@ int count_marked(const std::string& mark) {
         sys::open(std::string("/proc/") + entry->d_name + "/cmdline", O_RDONLY | O_CLOEXEC);
     if (!file) continue;  // it has ended
     const auto words = sys::read_all(file->get(), kMaxCommandLine);
-    if (words && words->find(mark) != std::string::npos) ++count;
+    if (words && words->find(word) != std::string::npos) ++count;
   }
   return count;
 }
@@ -66,11 +67,12 @@ class Flight {
   [[nodiscard]] std::size_t place() const { return place_; }
   [[nodiscard]] Run* run() { return run_.get(); }
 
-  void start(Sandbox& sandbox, policy::Policy policy) {
-    auto started = begin(sandbox, policy);
+  void start(Sandbox& sandbox, policy::Policy policy, const Ceilings& ceilings) {
+    auto started = begin(sandbox, policy, ceilings);
     if (started) return;
     seen_.trouble = to_string(started.error());
-    seen_.refused = started.error().code == ErrorCode::kInvalid;
+    // Any other refusal is none that excuses the case.
+    seen_.refused = !ceilings.allow(policy.limits);
   }
 
   // True while there is more to come.
@@ -92,8 +94,9 @@ class Flight {
   }
 
  private:
-  Result<void> begin(Sandbox& sandbox, policy::Policy& policy) {
+  Result<void> begin(Sandbox& sandbox, policy::Policy& policy, const Ceilings& ceilings) {
     SBX_TRY(lay_over(policy.limits, kRunCaseLimits));
+    ceilings.lower(policy.limits);
     SBX_TRY(lay_over(policy.limits, job_.limits));
     RunHooks hooks;
     hooks.on_stdout = [this](std::string_view bytes) { hear(bytes); };
@@ -149,13 +152,13 @@ void step_all(std::vector<std::unique_ptr<Flight>>& flights, std::vector<RunSeen
 }
 
 std::vector<RunSeen> run_all(Sandbox& sandbox, const policy::Policy& policy,
-                             const std::vector<Job>& jobs) {
+                             const Ceilings& ceilings, const std::vector<Job>& jobs) {
   std::vector<RunSeen> seen(jobs.size());
   std::vector<std::unique_ptr<Flight>> flights;
   for (std::size_t next = 0; next < jobs.size() || !flights.empty();) {
     while (next < jobs.size() && flights.size() < kAtOnce) {
       auto flight = std::make_unique<Flight>(next, jobs[next]);
-      flight->start(sandbox, policy);
+      flight->start(sandbox, policy, ceilings);
       if (flight->run() != nullptr) {
         flights.push_back(std::move(flight));
       } else {
@@ -194,7 +197,7 @@ plan::Request probe_request(std::string_view act, std::string_view argument,
 }
 
 std::vector<RunCaseResult> attack_by_runs(Sandbox& sandbox, const policy::Policy& policy,
-                                          const ControlGround& ground,
+                                          const Ceilings& ceilings, const ControlGround& ground,
                                           const std::vector<std::string>& missing) {
   std::vector<Job> jobs;
   for (const RunCase& attack : run_cases()) {
@@ -204,7 +207,7 @@ std::vector<RunCaseResult> attack_by_runs(Sandbox& sandbox, const policy::Policy
       jobs.push_back({&attack, attack.control_argument, attack.control_limits, false});
     }
   }
-  std::vector<RunSeen> seen = run_all(sandbox, policy, jobs);
+  std::vector<RunSeen> seen = run_all(sandbox, policy, ceilings, jobs);
   std::vector<RunCaseResult> results;
   auto next = seen.begin();
   for (const RunCase& attack : run_cases()) {

@@ -2,11 +2,14 @@
 // from outside. Stage: edge (sbx-run).
 #pragma once
 
+#include <cstdint>
+#include <string>
 #include <vector>
 
 #include "runtime/cli/selftest_ground.h"
 #include "runtime/cli/selftest_run_cases.h"
 #include "runtime/plan/request.h"
+#include "runtime/policy/config.h"
 #include "runtime/sandbox.h"
 
 namespace sbx::cli {
@@ -22,9 +25,24 @@ struct RunCaseResult {
   CaseState state = CaseState::kFail;
   std::string inside, control;
 };
-// Blocking. `missing`: missing_layers() of a run of this policy.
+// The most that a run may have, by the configuration and by this host.
+struct Ceilings {
+  policy::RuntimeConfig config;
+  std::uint64_t memory = 0;
+  std::uint32_t cpus = 0;
+
+  void lower(policy::Limits& limits) const {
+    policy::lower_to_ceilings(limits, config, memory, cpus, {});
+  }
+  [[nodiscard]] bool allow(const policy::Limits& limits) const {
+    return policy::check_ceilings(limits, config, memory, cpus).has_value();
+  }
+};
+// Blocking. `policy`: within the ceilings. What a case itself sets is not lowered to them: such a
+// case is not applicable. `missing`: missing_layers() of a run of this policy.
 [[nodiscard]] std::vector<RunCaseResult> attack_by_runs(Sandbox& sandbox,
                                                         const policy::Policy& policy,
+                                                        const Ceilings& ceilings,
                                                         const ControlGround& ground,
                                                         const std::vector<std::string>& missing);
 
