@@ -44,8 +44,8 @@ struct StepEntry {
 [[nodiscard]] StepFunction chosen_step(const Context& context, const StepEntry& entry);
 
 // One record to the supervisor. Never blocks: the pipe is non-blocking and larger than all the
-// records a run can send.
-void report(const plan::Record& record);
+// records a run can send to a supervisor that reads none. False when it was not taken.
+bool report(const plan::Record& record);
 
 // init_steps.cc
 Word new_session(Context&);

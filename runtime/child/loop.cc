@@ -23,6 +23,7 @@ constexpr std::uint32_t kMaxSeen = 64;
 constexpr std::uint32_t kMaxSeenUnknown = 16;
 // After so long without a call, what has not been told is: a killed init tells nothing more.
 constexpr Word kIdleNanoseconds = 10'000'000;
+constexpr Word kUnreadBytes = 0x541b;  // FIONREAD
 // Larger than any kernel's struct seccomp_notif so far (80 bytes).
 constexpr std::size_t kNotificationSize = 512;
 constexpr std::uint32_t kX32Bit = 0x40000000;
@@ -44,27 +45,40 @@ struct Seen {
 };
 Seen seen;
 
-void report_call(plan::RecordKind kind, const SeenCall& call) {
+// kEnded and kHostile say by it whether the totals before them could all be told.
+std::int32_t totals_error() {
+  return seen.untold ? EAGAIN : 0;
+}
+
+bool report_call(plan::RecordKind kind, const SeenCall& call) {
   plan::Record record;
   record.kind = kind;
+  if (kind == plan::RecordKind::kHostile) record.error = totals_error();
   record.nr = call.nr;
   record.arch = call.arch;
   record.count = call.count;
-  report(record);
+  return report(record);
 }
 
+// What the pipe does not take is told later.
 void tell(SeenCall& call) {
-  call.told = call.count;
-  report_call(plan::RecordKind::kDenied, call);
+  if (report_call(plan::RecordKind::kDenied, call)) {
+    call.told = call.count;
+  } else {
+    seen.untold = true;
+  }
 }
 
 void tell_unlisted() {
-  seen.unlisted_told = seen.unlisted;
   plan::Record record;
   record.kind = plan::RecordKind::kInformation;
   record.step = Step::kFactUnlisted;
   record.count = seen.unlisted;
-  report(record);
+  if (report(record)) {
+    seen.unlisted_told = seen.unlisted;
+  } else {
+    seen.untold = true;
+  }
 }
 
 // A place for a call that has none yet; null when there is none left for it.
@@ -105,6 +119,15 @@ void report_totals() {
   if (seen.unlisted_told != seen.unlisted) tell_unlisted();
 }
 
+// In a pause, and only into an empty pipe: while the supervisor reads nothing, a program that calls
+// and pauses would else fill it, and the last records be lost.
+void report_totals_in_pause() {
+  int unread = 0;
+  if (sys(__NR_ioctl, plan::kSlotReport, kUnreadBytes, &unread) == 0 && unread == 0) {
+    report_totals();
+  }
+}
+
 std::uint16_t action_for(const plan::FlatPlan& plan, std::uint32_t nr, std::uint32_t arch) {
   // On x86-64 the bit marks an x32 call, which shares the architecture; elsewhere it marks nothing.
   const bool x32 = arch == kAuditArchX86_64 && (nr & kX32Bit) != 0 && nr != ~0U;
@@ -131,7 +154,7 @@ bool take_call(const Context& context, seccomp_notif*& request, unsigned char* b
   // and a call without a listener returns to its caller, which could go on for a moment.
   (void)sys(__NR_kill, -1, kSigkill);  // ESRCH: the caller died by itself meanwhile
   report_totals();
-  report_call(plan::RecordKind::kHostile, hostile);
+  (void)report_call(plan::RecordKind::kHostile, hostile);
   exit_now(0);
 }
 
@@ -192,7 +215,8 @@ bool reap(const Context& context, int& payload_status) {
   plan::Record record;
   record.kind = plan::RecordKind::kEnded;
   record.status = payload_status;
-  report(record);
+  record.error = totals_error();
+  (void)report(record);
   exit_now(0);
 }
 
@@ -222,7 +246,7 @@ void serve(Context& context) {
     const Word ready = sys(__NR_ppoll, fds, 3, seen.untold ? &idle : nullptr, nullptr, 8);
     if (ready == -EINTR) continue;
     if (ready < 0) exit_now(1);
-    if (ready == 0) report_totals();
+    if (ready == 0) report_totals_in_pause();
     if (fds[0].revents != 0) exit_now(0);
     // Before the reaping; what else is waiting when the payload ends is taken by finish().
     if ((fds[2].revents & kPollIn) != 0)

@@ -3,9 +3,10 @@
 
 namespace sbx::child {
 
-void report(const plan::Record& record) {
-  // A full pipe or a dead supervisor: nothing that init could do; the lifeline ends it.
-  (void)sys(__NR_write, plan::kSlotReport, &record, sizeof record);
+bool report(const plan::Record& record) {
+  // A full pipe or a dead supervisor: mostly nothing that init could do; the lifeline ends it.
+  return sys(__NR_write, plan::kSlotReport, &record, sizeof record) ==
+         static_cast<Word>(sizeof record);
 }
 
 bool walk(Context& context, const StepEntry* steps, std::size_t count) {

@@ -191,7 +191,7 @@ enum class RecordKind : std::uint32_t {
 struct Record {
   RecordKind kind{};
   Step step{};
-  std::int32_t error = 0;  // errno
+  std::int32_t error = 0;  // errno; of kHostile and kEnded: why not all counts could be told
   std::uint32_t nr = 0;
   std::uint32_t arch = 0;
   std::int32_t status = 0;

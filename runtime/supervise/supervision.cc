@@ -200,13 +200,13 @@ void Supervision::take_record(const plan::Record& record) {
     }
     case plan::RecordKind::kHostile:
       ending_.hostile = SeenCall{record.arch, record.nr, 1};
-      ending_.denied_counts_are_final = true;
+      ending_.denied_counts_are_final = record.error == 0;
       hurry_the_end();  // init killed everything before it said so
       return;
     case plan::RecordKind::kEnded:
       // A failed exec has said more already than its exit code does.
       if (!ending_.payload_wait_status) ending_.payload_wait_status = record.status;
-      ending_.denied_counts_are_final = true;
+      ending_.denied_counts_are_final = record.error == 0;
       if (ending_.background_killed) hurry_the_end();  // by init, before it said so
       return;
     case plan::RecordKind::kInformation:

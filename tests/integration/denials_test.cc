@@ -61,6 +61,33 @@ TEST_P(Denials, AreCountedAtLeastWhereTheRunIsKilled) {
               HasSubstr("denied: kcmp (deny), at least 1000x"));
 }
 
+// A program that calls and pauses fills no pipe while nobody reads: its end and counts are told.
+TEST_P(Denials, AreCountedAndTheEndIsToldAlsoByAStalledSupervisor) {
+  const std::string calling =
+      "import ctypes, time\n"
+      "libc = ctypes.CDLL(None)\n"
+      "end = time.monotonic() + 6\n"
+      "rounds = 0\n"
+      "while time.monotonic() < end:\n"
+      "  for number in range(600, 616): libc.syscall(number)\n"
+      "  rounds += 1\n"
+      "  time.sleep(0.015)\n"
+      "print(rounds)\n";
+  std::vector<std::string> words{"/bin/bash", "-c",
+                                 "\"$0\" \"$@\" & run=$!; sleep 1; kill -STOP $run; sleep 7; "
+                                 "kill -CONT $run; wait $run"};
+  for (std::string& word : command({"-t", "30", "--json", "-c", calling})) {
+    words.push_back(std::move(word));
+  }
+  const Finished finished = run_process(words, options());
+  const json result = json::parse(finished.out, nullptr, false);
+  ASSERT_TRUE(result.is_object()) << finished.out << finished.err;
+  EXPECT_EQ(result["status"], "ok") << finished.out;
+  const int rounds = std::stoi(result["stdout"].get<std::string>());
+  EXPECT_EQ(denial_of(result, "syscall_600")["count"], rounds);
+  EXPECT_FALSE(denial_of(result, "syscall_600").contains("at_least"));
+}
+
 TEST_P(Denials, OfNumbersThatNobodyKnowsDoNotCrowdOutThoseThatHaveAName) {
   const std::string attempt =
       "import ctypes\n"
