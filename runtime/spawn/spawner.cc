@@ -55,6 +55,10 @@ void reap(pid_t pid, int pidfd) {
   }
 }
 
+bool is_gone(int sys_errno) {
+  return sys_errno == EPIPE || sys_errno == ECONNRESET;
+}
+
 Error spawner_gone(const char* operation) {
   errno = EPIPE;
   Error error = sys_error(operation, "the spawner has ended");
@@ -129,7 +133,9 @@ Result<void> Spawner::map_ids() {
   SBX_TRY(await_step(socket_.get(), "unshare(CLONE_NEWUSER)", pid_, options_.answer_patience));
   SBX_TRY(write_outer_maps(pid_, options_));
   const std::uint8_t go = 1;
-  return sys::send_packet(socket_.get(), {&go, 1}, {});
+  auto sent = sys::send_packet(socket_.get(), {&go, 1}, {});
+  if (!sent && is_gone(sent.error().sys_errno)) return spawner_gone("sendmsg");
+  return sent;
 }
 
 Spawner::~Spawner() {
@@ -200,7 +206,7 @@ Result<UniqueFd> Spawner::launch(const LaunchRequest& request) {
   }
   if (!sent) {
     const int error = sent.error().sys_errno;
-    if (error == EPIPE || error == ECONNRESET) return spawner_gone("sendmsg");
+    if (is_gone(error)) return spawner_gone("sendmsg");
     return unexpected(std::move(sent).error());
   }
   return std::move(control.first);
