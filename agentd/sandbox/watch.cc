@@ -11,7 +11,7 @@ using sbx::async::Wake;
 using std::chrono::steady_clock;
 
 SandboxWatch::SandboxWatch(sbx::async::Loop& loop, Sandbox& sandbox, WatchTimes times)
-    : loop_(loop), sandbox_(sandbox), times_(times), seen_now_(loop), tasks_(loop) {}
+    : sandbox_(sandbox), times_(times), seen_now_(loop), tasks_(loop) {}
 
 Task<InfoOutcome> SandboxWatch::state(const sbx::async::Cancellation* cancellation) {
   // That it does not answer may be over at any time.

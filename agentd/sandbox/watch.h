@@ -33,7 +33,6 @@ class SandboxWatch {
   [[nodiscard]] sbx::async::Task<void> look();
   [[nodiscard]] SandboxFailure silent() const;
 
-  sbx::async::Loop& loop_;
   Sandbox& sandbox_;
   WatchTimes times_;
   std::optional<Time> looking_since_;
