@@ -24,7 +24,6 @@ struct Row {
   std::uint64_t max;
 };
 
-constexpr std::uint64_t kGiB = 1024 * kMiB;
 constexpr std::uint64_t kMaxBytes = 16 * 1024 * kGiB;
 constexpr std::uint64_t kMaxMilliseconds = 7ULL * 24 * 3600 * 1000;
 // A tmpfs of size 0, or with 0 inodes, is one without a limit: so neither may be asked for.
@@ -176,53 +175,6 @@ bool may_be_none(const Row& row) {
   return std::holds_alternative<std::optional<milliseconds> Limits::*>(row.member);
 }
 
-bool is_digit(char c) {
-  return c >= '0' && c <= '9';
-}
-
-// Digits only: no sign, no space, no 0x. nullopt also when it does not fit.
-std::optional<std::uint64_t> parse_digits(std::string_view text) {
-  if (text.empty()) return std::nullopt;
-  std::uint64_t value = 0;
-  for (const char c : text) {
-    if (!is_digit(c)) return std::nullopt;
-    if (__builtin_mul_overflow(value, std::uint64_t{10}, &value) ||
-        __builtin_add_overflow(value, static_cast<std::uint64_t>(c - '0'), &value)) {
-      return std::nullopt;
-    }
-  }
-  return value;
-}
-
-// "0.5" in thousandths, rounded to the nearest. No sign, exponent, NaN or infinity.
-std::optional<std::uint64_t> parse_thousandths(std::string_view text) {
-  const std::size_t dot = text.find('.');
-  const auto whole = parse_digits(text.substr(0, dot));
-  std::uint64_t value = 0;
-  if (!whole || __builtin_mul_overflow(*whole, std::uint64_t{1000}, &value)) return std::nullopt;
-  if (dot == std::string_view::npos) return value;
-  const std::string_view decimals = text.substr(dot + 1);
-  if (decimals.empty() || !std::all_of(decimals.begin(), decimals.end(), is_digit)) {
-    return std::nullopt;
-  }
-  std::uint64_t fraction = 0;
-  for (std::size_t i = 0; i < 3; ++i) {
-    const char digit = i < decimals.size() ? decimals[i] : '0';
-    fraction = fraction * 10 + static_cast<std::uint64_t>(digit - '0');
-  }
-  if (decimals.size() > 3 && decimals[3] >= '5') ++fraction;
-  if (__builtin_add_overflow(value, fraction, &value)) return std::nullopt;
-  return value;
-}
-
-std::string thousandths_text(std::uint64_t value) {
-  std::string text = std::to_string(value / 1000);
-  if (value % 1000 == 0) return text;
-  text += fmt::format(".{:03}", value % 1000);
-  text.erase(text.find_last_not_of('0') + 1);
-  return text;
-}
-
 std::string value_text(LimitKind kind, std::uint64_t value) {
   switch (kind) {
     case LimitKind::kSeconds:
@@ -365,32 +317,6 @@ std::string limit_json(const Limits& limits, std::string_view name) {
   if (row->field.kind == LimitKind::kBytes) return std::to_string(*value);
   const std::string text = value_text(row->field.kind, *value);
   return row->field.kind == LimitKind::kNetwork ? '"' + text + '"' : text;
-}
-
-Result<std::uint64_t> parse_size(std::string_view text) {
-  std::uint64_t unit = 1;
-  std::string_view digits = text;
-  if (!digits.empty() && !is_digit(digits.back())) {
-    const char suffix = digits.back();
-    if (suffix == 'K' || suffix == 'k') unit = kKiB;
-    if (suffix == 'M' || suffix == 'm') unit = kMiB;
-    if (suffix == 'G' || suffix == 'g') unit = kGiB;
-    if (unit != 1) digits.remove_suffix(1);
-  }
-  const auto number = parse_digits(digits);
-  std::uint64_t bytes = 0;
-  if (!number || __builtin_mul_overflow(*number, unit, &bytes)) {
-    return invalid(fmt::format("'{}' is not a size: bytes, or a number with K, M or G", text));
-  }
-  return bytes;
-}
-
-std::string size_text(std::uint64_t bytes) {
-  if (bytes == 0) return "0";
-  if (bytes % kGiB == 0) return std::to_string(bytes / kGiB) + "G";
-  if (bytes % kMiB == 0) return std::to_string(bytes / kMiB) + "M";
-  if (bytes % kKiB == 0) return std::to_string(bytes / kKiB) + "K";
-  return std::to_string(bytes);
 }
 
 std::string caller_limit_text(const CallerLimit& limit) {

@@ -12,13 +12,11 @@
 #include <vector>
 
 #include "runtime/base/result.h"
+#include "runtime/policy/quantity.h"
 
 namespace sbx::policy {
 
 enum class NetworkMode { kNone, kHost };
-
-inline constexpr std::uint64_t kKiB = 1024;
-inline constexpr std::uint64_t kMiB = 1024 * kKiB;
 
 struct Limits {
   std::chrono::milliseconds wall_seconds{30'000};
@@ -89,9 +87,5 @@ void copy_limit(Limits& limits, const Limits& from, std::string_view name);
 [[nodiscard]] std::string limit_text(const Limits& limits, std::string_view name);
 // The value as a JSON literal in contract units (bytes, decimal seconds, cpus; null for none).
 [[nodiscard]] std::string limit_json(const Limits& limits, std::string_view name);
-
-// Digits with an optional K, M or G (1024-based, either case).
-[[nodiscard]] Result<std::uint64_t> parse_size(std::string_view text);
-[[nodiscard]] std::string size_text(std::uint64_t bytes);
 
 }  // namespace sbx::policy
