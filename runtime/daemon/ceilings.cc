@@ -58,20 +58,9 @@ Ceilings default_ceilings() {
 
 Ceilings effective_ceilings(Ceilings configured, const policy::RuntimeConfig& config,
                             std::uint64_t memory, std::uint32_t cpus) {
-  policy::Limits most;
-  const auto lower = [&](std::string_view name, bool known) {
-    if (known) configured.lower(name, most);
-  };
-  most.memory = config.max_memory != 0 ? std::min(config.max_memory, memory) : memory;
-  lower("memory", memory != 0);
-  most.cpus_milli = cpus * 1000;
-  if (config.max_cpus_milli != 0)
-    most.cpus_milli = std::min(most.cpus_milli, config.max_cpus_milli);
-  lower("cpus", cpus != 0);
-  most.pids = config.max_pids;
-  lower("pids", config.max_pids != 0);
-  most.wall_seconds = std::chrono::seconds(config.max_wall_seconds);
-  lower("wall_seconds", config.max_wall_seconds != 0);
+  for (const policy::Bound& bound : policy::bounds_of(config, memory, cpus)) {
+    configured.lower(bound.limit, bound.most);
+  }
   return configured;
 }
 

@@ -211,13 +211,7 @@ std::string user_config_path() {
   return {};
 }
 
-// The most of one limit, and whose word that is.
-struct Bound {
-  std::string_view limit;
-  Limits most;
-  std::string whose;
-  std::string way_out;  // beside asking for less
-};
+}  // namespace
 
 std::vector<Bound> bounds_of(const RuntimeConfig& config, std::uint64_t host_memory,
                              std::uint32_t host_cpus) {
@@ -243,8 +237,6 @@ std::vector<Bound> bounds_of(const RuntimeConfig& config, std::uint64_t host_mem
   if (host_cpus != 0) bounds.push_back({"cpus", most, "this host's", {}});
   return bounds;
 }
-
-}  // namespace
 
 Result<RuntimeConfig> load_runtime_config() {
   SBX_ASSIGN(const auto system, load_if_present("/etc/sbx/runtime.toml", Whose::kOperators));

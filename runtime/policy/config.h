@@ -33,8 +33,19 @@ struct RuntimeConfig {
                                                          std::string_view origin);
 // Every key with its default and comment, as a file that parses back to the defaults.
 [[nodiscard]] std::string runtime_config_template();
-// Lowers what is above the ceilings of the config and of the host (`host_memory` bytes, `host_cpus`
-// CPUs; 0: not known), but for the limits in `asked`, by name: those are check_ceilings()'s.
+// The most of one limit, and whose word that is.
+struct Bound {
+  std::string_view limit;  // by contract name
+  Limits most;             // of which only that limit counts
+  std::string whose;
+  std::string way_out;  // beside asking for less
+};
+// The ceilings of the config and of the host (`host_memory` bytes, `host_cpus` CPUs; 0: not known);
+// a limit may have one of each.
+[[nodiscard]] std::vector<Bound> bounds_of(const RuntimeConfig& config, std::uint64_t host_memory,
+                                           std::uint32_t host_cpus);
+// Lowers what is above the ceilings of the config and of the host, but for the limits in `asked`,
+// by name: those are check_ceilings()'s.
 void lower_to_ceilings(Limits& limits, const RuntimeConfig& config, std::uint64_t host_memory,
                        std::uint32_t host_cpus, const std::vector<std::string>& asked);
 // kInvalid when `limits` ask for more than these ceilings, naming the limit and both figures, with
