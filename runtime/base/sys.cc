@@ -1,6 +1,7 @@
 #include "runtime/base/sys.h"
 
 #include <linux/openat2.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -11,6 +12,8 @@
 #include <cerrno>
 #include <climits>
 #include <cstring>
+
+#include "runtime/base/deadline.h"
 
 namespace sbx::sys {
 namespace {
@@ -215,6 +218,17 @@ Result<void> pidfd_signal(int pidfd, int signal) {
     return sys_error("pidfd_send_signal");
   }
   return {};
+}
+
+Result<bool> ready_in_time(int fd, short events, std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  pollfd awaited{fd, events, 0};
+  for (;;) {
+    const int ready = ::poll(&awaited, 1, poll_timeout(deadline));
+    if (ready > 0) return true;
+    if (ready < 0 && errno != EINTR) return sys_error("poll");
+    if (ready == 0 && std::chrono::steady_clock::now() >= deadline) return false;
+  }
 }
 
 bool has_magic(int fd, long magic) {

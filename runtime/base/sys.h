@@ -63,6 +63,10 @@ struct Packet {
                                                            std::span<std::uint8_t> buffer,
                                                            int flags = 0);
 
+// Blocks until poll(2) tells of `events`, or of an error or the end, on `fd`: true; false when
+// `patience` is over.
+[[nodiscard]] Result<bool> ready_in_time(int fd, short events, std::chrono::milliseconds patience);
+
 // pidfd_send_signal(2). ESRCH (already gone) is success.
 [[nodiscard]] Result<void> pidfd_signal(int pidfd, int signal);
 

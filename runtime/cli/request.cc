@@ -11,7 +11,6 @@
 #include <chrono>
 #include <string_view>
 
-#include "runtime/base/deadline.h"
 #include "runtime/base/sys.h"
 #include "runtime/policy/language.h"
 
@@ -80,15 +79,11 @@ Result<void> await_fifo(int fd, const std::string& path, std::chrono::millisecon
   struct stat status{};
   if (::fstat(fd, &status) != 0 || !S_ISFIFO(status.st_mode)) return {};
   if (sys::has_magic(fd, PIPEFS_MAGIC)) return {};
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  pollfd ready{fd, POLLIN, 0};
-  while (::poll(&ready, 1, poll_timeout(deadline)) <= 0) {
-    if (std::chrono::steady_clock::now() < deadline) continue;
-    return invalid(fmt::format("{} is a FIFO, and nobody has written to it for {:g} s", path,
-                               static_cast<double>(patience.count()) / 1000),
-                   "let a program write to it, or give a file");
-  }
-  return {};
+  SBX_ASSIGN(const bool written, sys::ready_in_time(fd, POLLIN, patience));
+  if (written) return {};
+  return invalid(fmt::format("{} is a FIFO, and nobody has written to it for {:g} s", path,
+                             static_cast<double>(patience.count()) / 1000),
+                 "let a program write to it, or give a file");
 }
 
 // O_NONBLOCK is for the opening alone.

@@ -92,6 +92,7 @@ Result<Child> spawn_child(Spawner& spawner, const plan::Plan& plan, plan::Launch
   request.output = plan::passed_tmpfs(plan, facts, plan::kSlotOutput);
   request.work = plan::passed_tmpfs(plan, facts, plan::kSlotWork);
   child.cgroup = cgroup;
+  child.spawner = spawner.pid();
   child.launched = std::chrono::steady_clock::now();
   SBX_ASSIGN(child.control, spawner.launch(request));
   SBX_TRY(sys::set_nonblocking(child.control.get(), true));

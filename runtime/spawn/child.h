@@ -24,6 +24,7 @@ struct Child {
   UniqueFd fill;                        // write end, or none
   UniqueFd in;                          // write end of the payload's stdin, or none
   UniqueFd out, err;                    // read ends
+  pid_t spawner = -1;                   // its process
   cgroup::CgroupRun* cgroup = nullptr;  // borrowed from the run; null without a cgroup
   std::chrono::steady_clock::time_point launched;
 };

@@ -10,7 +10,6 @@
 #include <chrono>
 #include <cstring>
 
-#include "runtime/base/deadline.h"
 #include "runtime/base/sys.h"
 #include "runtime/spawn/id_maps.h"
 #include "runtime/spawn/init_image.h"
@@ -30,18 +29,9 @@ constexpr std::chrono::milliseconds kQueueLook{50};
 // and one that the kernel holds (a frozen cgroup v1) does not even take that.
 constexpr std::chrono::milliseconds kEndPatience{3'000};
 
-bool is_ready_in_time(int fd, std::chrono::milliseconds patience, short events = POLLIN) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  pollfd awaited{fd, events, 0};
-  int ready = 0;
-  do {
-    ready = ::poll(&awaited, 1, poll_timeout(deadline));
-  } while (ready < 0 && errno == EINTR);
-  return ready == 1;
-}
-
 bool ends_in_time(int pidfd) {
-  return is_ready_in_time(pidfd, kEndPatience);
+  const auto ended = sys::ready_in_time(pidfd, POLLIN, kEndPatience);
+  return ended && *ended;
 }
 
 // Blocks for as long as it takes, up to twice the patience; then the spawner is left to die when it
@@ -66,6 +56,8 @@ Error spawner_gone(const char* operation) {
   return error;
 }
 
+}  // namespace
+
 Error spawner_silent(const char* operation, pid_t pid) {
   const std::string process = std::to_string(pid);
   Error error = host_lacks(operation, ETIMEDOUT, "the spawner, process " + process + ", is silent",
@@ -76,11 +68,14 @@ Error spawner_silent(const char* operation, pid_t pid) {
   return error;
 }
 
+namespace {
+
 // An errno from the spawner: 0 means that the step succeeded.
 // It takes milliseconds, on a busy host seconds; for a stopped spawner nobody waits without end.
 Result<void> await_step(int socket, const char* operation, pid_t pid,
                         std::chrono::milliseconds patience) {
-  if (!is_ready_in_time(socket, patience)) return spawner_silent(operation, pid);
+  SBX_ASSIGN(const bool answered, sys::ready_in_time(socket, POLLIN, patience));
+  if (!answered) return spawner_silent(operation, pid);
   std::int32_t error = 0;
   std::uint8_t buffer[sizeof error];
   const auto packet = sys::receive_packet(socket, buffer);
@@ -154,7 +149,7 @@ Result<void> Spawner::send(const LaunchPacket& packet, const std::vector<int>& f
     const bool full = !sent && sent.error().sys_errno == EAGAIN;
     if (full && !silent_ && std::chrono::steady_clock::now() < deadline) {
       // Not until it can be written to: of a Unix socket that is when three quarters are free.
-      (void)is_ready_in_time(socket_.get(), kQueueLook, POLLOUT);
+      (void)sys::ready_in_time(socket_.get(), POLLOUT, kQueueLook);  // sendmsg tells
       continue;
     }
     silent_ = full;

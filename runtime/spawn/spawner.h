@@ -30,6 +30,12 @@ namespace sbx::spawn {
 // below `directory` over `socket`. Set by sandbox.cc (the walkers stand to the right of spawn).
 using CollectHandler = void (*)(int directory, int socket, const CollectRequest& request);
 
+// An answer takes milliseconds, on a busy host seconds; who has none by then asks one that was
+// stopped.
+inline constexpr std::chrono::milliseconds kAnswerPatience{20'000};
+// kHost with ETIMEDOUT: the spawner, process `pid`, did not answer in time.
+[[nodiscard]] Error spawner_silent(const char* operation, pid_t pid);
+
 struct SpawnerOptions {
   plan::IdMode ids = plan::IdMode::kSingle;
   std::uint32_t id_count = 1;
@@ -40,7 +46,7 @@ struct SpawnerOptions {
   // A millisecond of work that only pays when another run follows (a daemon's).
   bool refill_net_namespaces = false;
   // How long one that does not answer is waited for.
-  std::chrono::milliseconds answer_patience{20'000};
+  std::chrono::milliseconds answer_patience = kAnswerPatience;
   // The spawner ends by itself once its first run is over, while the supervisor still cleans up.
   bool single_run = false;
 };

@@ -20,8 +20,6 @@ using std::chrono::milliseconds;
 
 // SIGKILL to pid 1 takes 10–60 ms; past this something in the kernel hangs, and we say so.
 constexpr milliseconds kKillPatience{20'000};
-// A launch takes milliseconds, on a busy host seconds; past this the spawner was stopped.
-constexpr milliseconds kLaunchPatience{20'000};
 constexpr milliseconds kShortestCpuCheck{10};
 constexpr std::size_t kReadChunk = 64 * 1024;
 // A flooding payload must not keep the loop from its deadlines.
@@ -42,6 +40,7 @@ void want(std::vector<pollfd>& fds, int fd, short events) {
 Supervision::Supervision(spawn::Child child, SupervisionOptions options)
     : child_(std::move(child)),
       options_(std::move(options)),
+      report_(std::move(child_.report)),
       out_(options_.plan->policy.limits.stdout_bytes, options_.on_stdout),
       err_(options_.plan->policy.limits.stderr_bytes, options_.on_stderr),
       fill_(std::move(child_.fill), &options_.plan->fill, std::move(options_.fill_rest)),
@@ -57,7 +56,7 @@ Supervision::Supervision(spawn::Child child, SupervisionOptions options)
 void Supervision::add_interest(std::vector<pollfd>& fds) const {
   if (ended()) return;
   want(fds, child_.control.get(), POLLIN);
-  want(fds, child_.report.get(), POLLIN);
+  want(fds, report_.fd(), POLLIN);
   want(fds, child_.out.get(), POLLIN);
   want(fds, child_.err.get(), POLLIN);
   want(fds, fill_.fd(), POLLOUT);
@@ -80,7 +79,8 @@ Supervision::Clock::time_point Supervision::next_deadline() const {
 }
 
 Supervision::Clock::time_point Supervision::launch_deadline() const {
-  return phase_ == Phase::kLaunching ? child_.launched + kLaunchPatience : Clock::time_point::max();
+  return phase_ == Phase::kLaunching ? child_.launched + spawn::kAnswerPatience
+                                     : Clock::time_point::max();
 }
 
 void Supervision::step(const std::vector<pollfd>& ready) {
@@ -93,7 +93,7 @@ void Supervision::step(const std::vector<pollfd>& ready) {
     stdin_.read_some();
   if (is_ready(ready, child_.out.get())) drain_output(child_.out, out_);
   if (is_ready(ready, child_.err.get())) drain_output(child_.err, err_);
-  if (is_ready(ready, child_.report.get())) take_records();
+  if (is_ready(ready, report_.fd())) take_records();
   if (!killed_ && child_.cgroup != nullptr) {
     for (const cgroup::EventFd& event : child_.cgroup->event_fds()) {
       if (is_ready(ready, event.fd) && child_.cgroup->oom_happened()) on_oom();
@@ -157,24 +157,7 @@ void Supervision::take_answer(const spawn::AnswerPacket& answer, std::vector<Uni
 }
 
 void Supervision::take_records() {
-  for (;;) {
-    char buffer[64 * sizeof(plan::Record)];
-    const ssize_t got = ::read(child_.report.get(), buffer, sizeof buffer);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return;  // EAGAIN
-    if (got == 0) {
-      child_.report.reset();
-      return;
-    }
-    partial_record_.append(buffer, static_cast<std::size_t>(got));
-    std::size_t at = 0;
-    for (; partial_record_.size() - at >= sizeof(plan::Record); at += sizeof(plan::Record)) {
-      plan::Record record;
-      std::memcpy(&record, partial_record_.data() + at, sizeof record);
-      take_record(record);
-    }
-    partial_record_.erase(0, at);
-  }
+  for (const plan::Record& record : report_.read()) take_record(record);
 }
 
 void Supervision::take_record(const plan::Record& record) {
@@ -279,13 +262,7 @@ void Supervision::drain_output(UniqueFd& pipe, Capture& capture) {
 // The request lies there still. Should the spawner go on, it clones an init whose lifeline is
 // closed and whose group is gone: the end of it at once.
 void Supervision::give_up_launch() {
-  Error error;
-  error.code = ErrorCode::kHost;
-  error.operation = "spawner";
-  error.sys_errno = ETIMEDOUT;
-  error.detail = "it does not answer";
-  error.fix = "see whether something stops the process sbx-spawner or starves it of CPU time";
-  fail(std::move(error));
+  fail(spawn::spawner_silent("launch", child_.spawner));
   kill();
   finish();
 }
@@ -372,7 +349,7 @@ void Supervision::fail(Error error) {
 // Everything inside is dead: what the pipes hold is all there will be.
 void Supervision::finish() {
   ending_.total = Clock::now() - child_.launched;
-  if (child_.report) take_records();
+  take_records();
   while (child_.out) {
     const std::uint64_t before = out_.total();
     drain_output(child_.out, out_);

@@ -19,6 +19,7 @@
 #include "runtime/supervise/capture.h"
 #include "runtime/supervise/ending.h"
 #include "runtime/supervise/pumps.h"
+#include "runtime/supervise/record_pipe.h"
 
 namespace sbx::supervise {
 
@@ -74,6 +75,7 @@ class Supervision {
 
   spawn::Child child_;
   SupervisionOptions options_;
+  RecordPipe report_;
   Capture out_;
   Capture err_;
   FillPump fill_;
@@ -86,7 +88,6 @@ class Supervision {
   Clock::time_point wall_deadline_;
   Clock::time_point next_cpu_check_ = Clock::time_point::max();
   Clock::time_point kill_deadline_ = Clock::time_point::max();
-  std::string partial_record_;
   Ending ending_;
 };
 

@@ -14,7 +14,6 @@
 #include <string_view>
 #include <utility>
 
-#include "runtime/base/deadline.h"
 #include "runtime/base/sys.h"
 #include "runtime/collect/collection.h"
 #include "runtime/collect/names.h"
@@ -272,14 +271,9 @@ class Receiver {
 };
 
 Result<void> await_packet(int socket, std::chrono::milliseconds patience) {
-  const auto deadline = std::chrono::steady_clock::now() + patience;
-  pollfd packet{socket, POLLIN, 0};
-  int ready = 0;
-  do {
-    ready = ::poll(&packet, 1, poll_timeout(deadline));
-  } while (ready < 0 && errno == EINTR);
-  if (ready == 1) return {};
-  if (ready == 0) errno = ETIMEDOUT;
+  SBX_ASSIGN(const bool told, sys::ready_in_time(socket, POLLIN, patience));
+  if (told) return {};
+  errno = ETIMEDOUT;
   return sys_error("walker", "it tells nothing");
 }
 
