@@ -1,13 +1,13 @@
 #include "runtime/daemon/startup.h"
 
 #include <fmt/core.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/base/own_limits.h"
 #include "runtime/daemon/audit_event.h"
 #include "runtime/daemon/config_check.h"
 #include "runtime/daemon/host_memory.h"
@@ -58,13 +58,6 @@ Result<std::vector<policy::Policy>> load_profiles(const DaemonConfig& config) {
 }
 
 // Each run takes about 16 descriptors. Payloads have a limit of their own.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  (void)::setrlimit(RLIMIT_NOFILE, &limit);  // without it, only fewer runs at once are possible
-}
-
 Result<std::vector<http::Listener>> open_listeners(const Places& places,
                                                    const std::optional<ServiceUser>& user) {
   std::vector<http::Listener> listeners;
@@ -155,7 +148,7 @@ Result<Started> start_up(const Arguments& arguments) {
   for (const std::string& warning : configuration.warnings) {
     log::warning("configuration", {{"what", warning}});
   }
-  raise_descriptor_limit();
+  raise_soft_limits();  // with few descriptors, only fewer runs at once are possible
   const bool root = ::geteuid() == 0;
   std::optional<ServiceUser> user;
   if (root) {
