@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "agentd/api/info.h"
 #include "agentd/api/submission.h"
 #include "agentd/embedded/embedded.h"
 #include "http/file_body.h"
@@ -328,44 +329,11 @@ Routes::Task Routes::info(Request& request, Responder& responder, Caller /*anybo
   providers::Reach reach{.asked = false};
   if (wanted == "ask") reach = co_await parts_.provider.reach(request.gone);
   const sandbox::InfoOutcome outcome = co_await parts_.sandbox.state(request.gone);
-  Json box{{"reachable", false}, {"version", nullptr}, {"missing_layers", Json::array()}};
-  if (const auto* known = std::get_if<sandbox::SandboxInfo>(&outcome)) {
-    box = {{"reachable", true},
-           {"version", known->version},
-           {"missing_layers", known->missing_layers}};
-  } else {
-    const auto& failure = std::get<sandbox::SandboxFailure>(outcome);
-    box["problem"] = failure.detail;
-    if (!failure.fix.empty()) box["fix"] = failure.fix;
-  }
-  const providers::ProviderInfo& provider = parts_.provider.info();
-  const record::Budget& ceilings = parts_.ceilings;
-  const prompts::PromptVersions& prompts = parts_.composer.versions();
-  Json model{{"kind", provider.kind},
-             {"model", provider.model},
-             {"origin", provider.origin},
-             {"replayed", provider.replayed},
-             {"price_in", provider.prices.input},
-             {"price_out", provider.prices.output},
-             {"reachable", reach.asked ? Json(reach.answers) : Json()}};
-  if (reach.asked) model[reach.answers ? "said" : "problem"] = reach.detail;
-  if (!reach.fix.empty()) model["fix"] = reach.fix;
-  const Json json{
-      {"version", SBX_VERSION},
-      {"provider", std::move(model)},
-      {"prompts",
-       {{"codegen", prompts.codegen}, {"repair", prompts.repair}, {"tools", prompts.tools}}},
-      {"languages", {"python", "javascript"}},
-      {"ceilings",
-       {{"attempts", ceilings.attempts},
-        {"iterations", kMaxIterations},
-        {"tokens", ceilings.tokens},
-        {"cost_usd", dollars(ceilings.cost)},
-        {"sandbox_seconds", static_cast<double>(ceilings.sandbox.count()) / 1000},
-        {"wall_seconds", static_cast<double>(ceilings.wall.count()) / 1000}}},
-      {"limits",
-       {{"text_bytes", kMaxTextBytes}, {"files", kMaxFiles}, {"file_bytes", kMaxFileBytes}}},
-      {"sandbox", std::move(box)}};
+  const Json json = info_json({.provider = parts_.provider.info(),
+                               .reach = reach,
+                               .sandbox = outcome,
+                               .prompts = parts_.composer.versions(),
+                               .ceilings = parts_.ceilings});
   Response response = json_response(parts_.redactor.clean_json(json).text());
   co_await responder.send(std::move(response));
 }
