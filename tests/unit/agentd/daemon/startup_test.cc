@@ -19,6 +19,22 @@
 namespace agentd::daemon {
 namespace {
 
+// What `say` says in a process of its own: a start keeps its memory to itself for good.
+std::string said_apart(const std::function<std::string()>& say) {
+  auto pipe = sbx::sys::pipe();
+  if (!pipe) return to_string(pipe.error());
+  const pid_t child = ::fork();
+  if (child == 0) {
+    (void)sbx::sys::write_all(pipe->second.get(), say());  // else nothing is read
+    ::_exit(0);
+  }
+  pipe->second.reset();
+  const auto said = sbx::sys::read_all(pipe->first.get(), 65536);
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return said ? *said : to_string(said.error());
+}
+
 class StateDirectory : public ::testing::Test {
  protected:
   Arguments arguments() const {
@@ -35,24 +51,13 @@ class StateDirectory : public ::testing::Test {
       return ::signal(SIGXFSZ, SIG_IGN) != SIG_ERR && ::setrlimit(RLIMIT_FSIZE, &room) == 0;
     });
   }
-  // In a process of its own also as a start keeps its memory to itself. "" when `prepare` fails.
+  // "" when `prepare` fails.
   static std::string said_after(const Arguments& arguments, const std::function<bool()>& prepare) {
-    auto pipe = sbx::sys::pipe();
-    if (!pipe) return to_string(pipe.error());
-    const pid_t child = ::fork();
-    if (child == 0) {
-      if (!prepare()) ::_exit(1);
+    return said_apart([&]() -> std::string {
+      if (!prepare()) return {};
       const auto started = start_up(arguments);
-      const std::string said =
-          started ? "started" : to_string(started.error()) + "; fix: " + started.error().fix;
-      (void)sbx::sys::write_all(pipe->second.get(), said);  // else nothing is read
-      ::_exit(0);
-    }
-    pipe->second.reset();
-    const auto said = sbx::sys::read_all(pipe->first.get(), 65536);
-    int status = 0;
-    EXPECT_EQ(::waitpid(child, &status, 0), child);
-    return said ? *said : to_string(said.error());
+      return started ? "started" : to_string(started.error()) + "; fix: " + started.error().fix;
+    });
   }
   sbx::test::TemporaryDirectory directory_;
 };
@@ -116,25 +121,16 @@ TEST_F(StateDirectory, ThatIsAFileIsRefusedWithAFix) {
   EXPECT_NE(said.find("--state-dir"), std::string::npos) << said;
 }
 
-// What --check-config says of a [provider], in a process of its own as above.
+// What --check-config says of a [provider].
 class CheckedRecordings : public ::testing::Test {
  protected:
   std::string said_of(const std::string& provider) const {
     Arguments arguments;
     arguments.config = directory_.write("agentd.toml", "[provider]\n" + provider);
-    auto pipe = sbx::sys::pipe();
-    if (!pipe) return to_string(pipe.error());
-    const pid_t child = ::fork();
-    if (child == 0) {
+    return said_apart([&] {
       const auto checked = check_configuration(arguments);
-      (void)sbx::sys::write_all(pipe->second.get(), checked ? "right" : to_string(checked.error()));
-      ::_exit(0);
-    }
-    pipe->second.reset();
-    const auto said = sbx::sys::read_all(pipe->first.get(), 65536);
-    int status = 0;
-    EXPECT_EQ(::waitpid(child, &status, 0), child);
-    return said ? *said : to_string(said.error());
+      return checked ? "right" : to_string(checked.error());
+    });
   }
   sbx::test::TemporaryDirectory directory_;
 };
