@@ -262,7 +262,7 @@ void Supervision::drain_output(UniqueFd& pipe, Capture& capture) {
 // The request lies there still. Should the spawner go on, it clones an init whose lifeline is
 // closed and whose group is gone: the end of it at once.
 void Supervision::give_up_launch() {
-  fail(spawn::spawner_silent("launch", child_.spawner));
+  fail(spawn::spawner_silent("spawner", child_.spawner));
   kill();
   finish();
 }
