@@ -23,9 +23,10 @@ Task<InfoOutcome> SandboxWatch::state(const sbx::async::Cancellation* cancellati
     looking_since_ = steady_clock::now();
     tasks_.spawn(look());
   }
-  // Of a look that began before, the time counts that it has had.
+  // Of a look that began before, the time counts that it has had. Whoever is woken first may have
+  // begun the next one, which is not waited for.
   const auto deadline = *looking_since_ + times_.wait;
-  while (looking_since_) {
+  for (const std::uint64_t before = looks_; looks_ == before;) {
     const Wake wake = co_await seen_now_.wait(deadline, cancellation);
     if (wake == Wake::kCancelled) {
       co_return SandboxFailure{.kind = SandboxFailure::Kind::kCancelled, .detail = "cancelled"};
@@ -44,6 +45,7 @@ Task<void> SandboxWatch::look() {
                     steady_clock::now() - *looking_since_ > times_.wait;
   seen_ = hung ? InfoOutcome(silent()) : std::move(outcome);
   seen_at_ = steady_clock::now();
+  ++looks_;
   looking_since_.reset();
   seen_now_.notify_all();
 }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <optional>
 
 #include "agentd/sandbox/sandbox.h"
@@ -36,6 +37,7 @@ class SandboxWatch {
   Sandbox& sandbox_;
   WatchTimes times_;
   std::optional<Time> looking_since_;
+  std::uint64_t looks_ = 0;  // that have ended
   std::optional<InfoOutcome> seen_;
   Time seen_at_;
   std::optional<Time> answered_at_;

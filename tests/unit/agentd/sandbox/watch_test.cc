@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
+#include "http/async/task_group.h"
 #include "tests/unit/http/on_loop.h"
 
 namespace agentd::sandbox {
@@ -100,6 +103,39 @@ TEST_F(SandboxWatchTest, WhoLeavesDoesNotEndTheLookOfOthers) {
       state = co_await watch.state(nullptr);
       EXPECT_EQ(kind_of(state), "ok");
       EXPECT_EQ(t.sandbox_.asked, 1);
+    }
+  };
+  sbx::async::test::run_on(loop_, Body::run(*this));
+}
+
+TEST_F(SandboxWatchTest, WhoWaitedForALookDoesNotWaitForTheNext) {
+  struct Body {
+    static Task<void> ask(SandboxWatch& watch, std::string& kind) {
+      const auto state = co_await watch.state(nullptr);
+      kind = kind_of(state);
+    }
+    static Task<void> ask_twice(SandboxWatchTest& t, SandboxWatch& watch, std::string& kind) {
+      co_await ask(watch, kind);
+      t.sandbox_.hang();
+      co_await ask(watch, kind);
+    }
+    static Task<void> run(SandboxWatchTest& t) {
+      SandboxWatch watch(t.loop_, t.sandbox_, {.fresh = milliseconds(0), .wait = milliseconds(50)});
+      std::string first;
+      std::string second;
+      sbx::async::TaskGroup tasks(t.loop_);
+      t.sandbox_.hang();
+      tasks.spawn(ask_twice(t, watch, first));
+      tasks.spawn(ask(watch, second));
+      while (t.sandbox_.asked == 0) (void)co_await t.loop_.next_turn();
+      (void)co_await t.loop_.next_turn();
+      t.sandbox_.go_on();
+      while (first != "silent") {
+        (void)co_await t.loop_.sleep_until(sbx::async::after(milliseconds(1)));
+      }
+      EXPECT_EQ(second, "ok");
+      EXPECT_EQ(t.sandbox_.asked, 2);
+      t.sandbox_.go_on();
     }
   };
   sbx::async::test::run_on(loop_, Body::run(*this));
