@@ -78,7 +78,7 @@ sbx::Error unreadable_file(const std::string& path, const sbx::Error& error) {
 }
 
 std::optional<Trouble> cannot_save(const Arguments& arguments) {
-  if (arguments.save.empty() || arguments.json) return std::nullopt;
+  if (arguments.save.empty()) return std::nullopt;
   const auto checked = check_directory(arguments.save);
   if (checked) return std::nullopt;
   return Trouble{.wrong_use = true, .text = checked.error().detail, .fix = checked.error().fix};

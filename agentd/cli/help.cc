@@ -18,7 +18,8 @@ The result goes to stdout; states, attempts and the footer to stderr. Ctrl-C can
   --js           a JavaScript program instead of Python
   --json         the whole record, and nothing else on stdout
   --save DIR     save every file of the result there, in directories as the program made
-                 them; else what a chart or a file result names is saved in agentd-ID
+                 them; else what a chart or a file result names is saved in agentd-ID,
+                 and with --json nothing
   --image HOW    auto, kitty, iterm2, sixel, none
   --socket PATH  default AGENTD_SOCKET, /run/agentd/agentd.sock,
                  $XDG_RUNTIME_DIR/sbx/agentd.sock
@@ -40,7 +41,8 @@ Ctrl-C cancels the request; a second one leaves it.
   --js           a JavaScript program instead of Python
   --json         the whole record, and nothing else on stdout
   --save DIR     save every file of the result there, in directories as the program made
-                 them; else what a chart or a file result names is saved in agentd-ID
+                 them; else what a chart or a file result names is saved in agentd-ID,
+                 and with --json nothing
   --image HOW    auto, kitty, iterm2, sixel, none
   --socket PATH  where agentd listens
 
@@ -56,7 +58,8 @@ constexpr const char* kShowPage =
   ID             of the request: agentctl history lists them
   --json         the whole record, and nothing else on stdout
   --save DIR     save every file of the result there, in directories as the program made
-                 them; else what a chart or a file result names is saved in agentd-ID
+                 them; else what a chart or a file result names is saved in agentd-ID,
+                 and with --json nothing
   --image HOW    auto, kitty, iterm2, sixel, none
   --socket PATH  where agentd listens
 

@@ -78,9 +78,17 @@ void tell_error(const sbx::Error& error) {
   tell(fmt::format("agentctl: {}\n", sbx::escape_for_terminal(to_string(error))));
 }
 
-// Saves one artifact, shows it when it is the picture of the result. False: said on stderr.
+// How an artifact is shown: only the picture of the result is, and nothing beside JSON.
+ImageProtocol protocol_for(const Json& record, const std::string& name,
+                           const Arguments& arguments) {
+  const Json& result = member(record, "result");
+  const bool is_picture = text_at(result, "type") == "chart" && text_at(result, "artifact") == name;
+  return is_picture && !arguments.json ? choose_protocol(arguments.image) : ImageProtocol::kNone;
+}
+
+// Saves one artifact, and shows it. False: said on stderr.
 bool present_artifact(ApiClient& client, const Json& record, const std::string& name,
-                      const SaveDirectory& directory, ImageProtocol protocol,
+                      const SaveDirectory& directory, const Arguments& arguments,
                       std::string_view remark) {
   const auto fetched = fetch(client, record, name);
   if (const auto* trouble = std::get_if<Trouble>(&fetched)) {
@@ -93,17 +101,16 @@ bool present_artifact(ApiClient& client, const Json& record, const std::string& 
     tell_error(path.error());
     return false;
   }
-  const std::string shown = picture(protocol, content);
+  const std::string shown = picture(protocol_for(record, name, arguments), content);
   fmt::print("{}", shown);
   const std::string line = fmt::format("saved: {}{}\n", *path, remark);
-  (shown.empty() ? fmt::print("{}", line) : tell(line));
+  (shown.empty() && !arguments.json ? fmt::print("{}", line) : tell(line));
   return true;
 }
 
 bool save_and_show(ApiClient& client, const Json& record, const std::vector<std::string>& names,
                    const Arguments& arguments) {
-  const Json& result = member(record, "result");
-  const std::string named = text_at(result, "artifact");
+  const std::string named = text_at(member(record, "result"), "artifact");
   const auto directory = SaveDirectory::open(
       arguments.save.empty() ? "agentd-" + text_at(record, "id").substr(0, 11) : arguments.save);
   if (!directory) {
@@ -112,12 +119,8 @@ bool save_and_show(ApiClient& client, const Json& record, const std::vector<std:
   }
   bool good = true;
   for (const std::string& name : names) {
-    const bool is_result = name == named;
-    const ImageProtocol protocol = is_result && text_at(result, "type") == "chart"
-                                       ? choose_protocol(arguments.image)
-                                       : ImageProtocol::kNone;
-    const std::string_view remark = is_result && names.size() > 1 ? " (the result)" : "";
-    good = present_artifact(client, record, name, *directory, protocol, remark) && good;
+    const std::string_view remark = name == named && names.size() > 1 ? " (the result)" : "";
+    good = present_artifact(client, record, name, *directory, arguments, remark) && good;
   }
   return good;
 }
@@ -146,8 +149,9 @@ int exit_code_of(const std::string& state) {
 int present(ApiClient& client, const Json& record, const Arguments& arguments) {
   const int code = exit_code_of(text_at(record, "state"));
   if (arguments.json) {
+    const bool saved = arguments.save.empty() || present_artifacts(client, record, arguments);
     fmt::print("{}\n", record.dump(2, ' ', false, Json::error_handler_t::replace));
-    return std::fflush(stdout) == 0 ? code : kMachinery;
+    return std::fflush(stdout) == 0 && saved ? code : kMachinery;
   }
   fmt::print("{}", render::result_text(record));
   const bool saved = present_artifacts(client, record, arguments);

@@ -227,6 +227,20 @@ class Agentctl(OneStand):
         done = self.run_it("ask", "q", "--json")
         self.assertEqual((done.returncode, json.loads(done.stdout)["state"]), (1, "gave_up"))
 
+    def test_json_stands_beside_saved_files(self):
+        self.stand.play([program("x")], [CHART])
+        done = self.run_it("ask", "q", "--json")
+        self.assertEqual(list(self.where.iterdir()), [], "nothing is saved unasked")
+        for words in (["show", json.loads(done.stdout)["id"]], ["ask", "q"]):
+            self.stand.play([program("x")], [CHART])
+            done = self.run_it(*words, "--json", "--save", words[0])
+            self.assertEqual(json.loads(done.stdout)["state"], "succeeded")
+            self.assertIn(f"saved: {words[0]}/plot.png", done.stderr.decode().splitlines())
+            self.assertEqual((self.where / words[0] / "plot.png").read_bytes(), png())
+        (self.where / "file").write_text("")
+        done = self.run_it("ask", "q", "--json", "--save", "file")
+        self.assertEqual((done.returncode, done.stdout), (2, b""), done.stderr)
+
     def test_show_shows_the_same_again(self):
         asked = self.run_it("ask", "q")
         request = self.newest()
