@@ -57,7 +57,6 @@ Result<std::vector<policy::Policy>> load_profiles(const DaemonConfig& config) {
   return profiles;
 }
 
-// Each run takes about 16 descriptors. Payloads have a limit of their own.
 Result<std::vector<http::Listener>> open_listeners(const Places& places,
                                                    const std::optional<ServiceUser>& user) {
   std::vector<http::Listener> listeners;
@@ -148,7 +147,7 @@ Result<Started> start_up(const Arguments& arguments) {
   for (const std::string& warning : configuration.warnings) {
     log::warning("configuration", {{"what", warning}});
   }
-  raise_soft_limits();  // with few descriptors, only fewer runs at once are possible
+  raise_soft_limits();  // a run takes about 16 descriptors: with few, fewer are possible at once
   const bool root = ::geteuid() == 0;
   std::optional<ServiceUser> user;
   if (root) {
