@@ -139,8 +139,9 @@ class Client:
         return RunStream(self.transport.request("POST", "/v1/run?stream=1", *json_body(body)))
 
     def cancel(self, run_id: str) -> None:
-        """Ends a run of yours. Raises Refused when there is none of that id."""
-        self.transport.request("DELETE", f"/v1/runs/{quote_id('run_id', run_id)}").close()
+        """Ends a run of yours. Raises Refused when none of that id is under way."""
+        target = f"/v1/runs/{quote_id('run_id', run_id)}"
+        self.transport.request("DELETE", target, may_be_gone=True).close()
 
     def info(self) -> Dict[str, Any]:
         """What the daemon offers: languages, packages, limits, ceilings, layers, version."""

@@ -161,14 +161,18 @@ class Transport:
         self._timeout = None if timeout is None else arguments.seconds("timeout", timeout)
 
     def request(self, method: str, target: str, body: Optional[Body] = None,
-                headers: Optional[Mapping[str, str]] = None) -> Reply:
-        """Raises SandboxError for every answer that is not 2xx."""
+                headers: Optional[Mapping[str, str]] = None, *, may_be_gone: bool = False) -> Reply:
+        """Raises SandboxError for every answer that is not 2xx.
+
+        `may_be_gone`: "not_found", which else means a path that the daemon does not know, means
+        here that there is no such thing as the target names.
+        """
         connection = self._connected()
         try:
             response = self._exchange(connection, method, target, body, headers or {})
             if not 200 <= response.status < 300:
                 raise error_of(self.daemon, response.status, response.getheader("Retry-After"),
-                               response.read())
+                               response.read(), may_be_gone)
             return Reply(self.daemon, connection, response)
         except socket.timeout as error:
             connection.close()
@@ -231,8 +235,8 @@ def parse_json(daemon: Daemon, text: bytes) -> Any:
         raise daemon.stranger(f"the answer is no JSON: {text[:100]!r}") from error
 
 
-def error_of(daemon: Daemon, status: int, retry_after: Optional[str],
-             body: bytes) -> SandboxError:
+def error_of(daemon: Daemon, status: int, retry_after: Optional[str], body: bytes,
+             may_be_gone: bool = False) -> SandboxError:
     """The exception that an answer other than 2xx means."""
     try:
         problem = json.loads(body)
@@ -247,7 +251,8 @@ def error_of(daemon: Daemon, status: int, retry_after: Optional[str],
     elif status >= 500 or status < 400:
         kind = Failed
     fix = str(problem.get("fix", ""))
-    if status in (404, 405) and problem.get("code") in ("not_found", "method_not_allowed"):
+    unknown = ("method_not_allowed",) if may_be_gone else ("not_found", "method_not_allowed")
+    if status in (404, 405) and problem.get("code") in unknown:
         kind, fix = Failed, daemon.one_version
     message = str(problem.get("detail") or problem.get("title") or f"HTTP status {status}")
     if problem.get("field"):

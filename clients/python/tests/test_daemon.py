@@ -49,6 +49,9 @@ class Daemon(DaemonCase):
                     Client(self.socket).cancel(stream.id)
         self.assertIsInstance(event, Finished)
         self.assertEqual(stream.result.status, "cancelled")
+        with self.assertRaises(Refused) as raised:
+            Client(self.socket).cancel("none")  # of what has ended the daemon knows no more
+        self.assertEqual(raised.exception.code, "not_found")
 
     def test_a_session_keeps_its_files(self):
         with Session(SandboxLimits(work="64M"), socket=self.socket) as session:

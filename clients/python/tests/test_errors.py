@@ -52,6 +52,15 @@ class Problems(unittest.TestCase):
             self.assertIn("one version", error.fix)
         self.assertIsInstance(error_of(problem(404, "session_not_found")), Refused)
 
+    def test_a_run_that_is_not_under_way_is_no_matter_of_versions(self):
+        with FakeDaemon(problem(404, "not_found", detail="There is no such run.")) as daemon:
+            with self.assertRaises(Refused) as raised:
+                Client(daemon.path).cancel("r1")
+        self.assertEqual((raised.exception.code, raised.exception.fix), ("not_found", ""))
+        with FakeDaemon(problem(405, "method_not_allowed")) as daemon:
+            with self.assertRaises(Failed):
+                Client(daemon.path).cancel("r1")
+
     def test_a_refusal_before_the_body_was_read_is_heard(self):
         with FakeDaemon(problem(413, "body_too_large"), read_bodies=False) as daemon:
             with self.assertRaises(Refused) as raised:
