@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import errno
 import functools
 import io
 import os
 import re
+import stat
 from types import TracebackType
 from typing import IO, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, Union
 
@@ -108,12 +110,18 @@ class Session:
     def put(self, path: str, source: Source) -> int:
         """Stores a file, whole or not at all, and gives its size.
 
-        The source is bytes, a pathlib.Path, a binary file, or pieces of bytes; it is streamed.
+        The source is bytes, a pathlib.Path, a binary file, or pieces of bytes; it is streamed. A
+        FIFO, a device or a file of /proc is read to its end. Raises OSError when a path cannot be
+        read, or has less or more in it than its size says: then nothing is stored.
         """
         arguments.path("path", path)  # before the source is touched
         if isinstance(source, os.PathLike):
-            with open(source, "rb") as file:
-                return self._put(path, file, os.fstat(file.fileno()).st_size)
+            with open(source, "rb", buffering=0) as file:
+                info = os.fstat(file.fileno())
+                if stat.S_ISREG(info.st_mode) and info.st_size > 0:
+                    whole = _whole(file, info.st_size, os.fspath(source))
+                    return self._put(path, whole, info.st_size)
+                return self._put(path, _pieces(file), None)
         if isinstance(source, (bytes, bytearray, memoryview)):
             return self._put(path, bytes(source), len(source))
         if isinstance(source, str):
@@ -186,6 +194,19 @@ def _pieces(source: Union[IO[bytes], Iterable[bytes]]) -> Iterator[bytes]:
         raise arguments.wrong_type("source", "bytes, a pathlib.Path, a binary file or pieces of "
                                    "bytes", source)
     return _checked(iter(source))
+
+
+def _whole(file: IO[bytes], size: int, name: Any) -> Iterator[bytes]:
+    """The pieces of a file of this size. The last is held back until it is known to be the last."""
+    left = size
+    while left > 0:
+        piece = file.read(min(PIECE, left))
+        left -= len(piece)
+        if not piece or (left == 0 and file.read(1)):
+            raise OSError(errno.EIO, f"it has {'less' if left else 'more'} in it than its size of "
+                          f"{size} bytes: it changes, or has no size that means something; open "
+                          "it, and give the open file, to have it sent as it is read", name)
+        yield piece
 
 
 def _checked(pieces: Iterator[Any]) -> Iterator[bytes]:

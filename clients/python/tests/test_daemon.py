@@ -2,6 +2,7 @@
 
 import io
 import os
+import pathlib
 import unittest
 
 from sbx import (Client, Finished, Output, Refused, SandboxLimits, Session, run_code, stream_code)
@@ -58,6 +59,11 @@ class Daemon(DaemonCase):
             data = os.urandom(3 << 20)
             self.assertEqual(session.put("in/data é", io.BytesIO(data)), len(data))
             self.assertEqual(session.get("in/data é"), data)
+            with self.assertRaisesRegex(OSError, "less in it"):
+                session.put("cpus", pathlib.Path("/sys/devices/system/cpu/online"))
+            version = pathlib.Path("/proc/version")
+            self.assertEqual(session.put("version", version), len(version.read_bytes()))
+            session.delete("version")
             ran = session.run("import os\nopen('sum', 'w').write(str(os.stat('in/data é').st_size))")
             self.assertTrue(ran.ok, ran.stderr)
             self.assertEqual(session.get("sum"), str(len(data)).encode())

@@ -1,9 +1,12 @@
 """Sessions and their files, by a scripted daemon."""
 
 import io
+import os
 import pathlib
 import tempfile
+import threading
 import unittest
+from unittest import mock
 
 from sbx import Failed, Refused, SandboxLimits, Session
 
@@ -75,6 +78,69 @@ class Files(unittest.TestCase):
                     put = daemon.requests[1]
                     self.assertEqual(put.target, "/v1/sessions/s1/files/a%20b/%C3%A9")
                     self.assertEqual(put.body, sent)
+
+    def put_path(self, path):
+        """The upload as it was sent, and what put() gave."""
+        with FakeDaemon(MADE, answer({"path": "p", "size": 3}, 201)) as daemon:
+            size = self.session(daemon).put("a", path)
+            return daemon.requests[1], size
+
+    def test_put_sends_a_file_with_its_size_and_what_has_none_to_its_end(self):
+        with tempfile.TemporaryDirectory() as directory:
+            path = pathlib.Path(directory, "f")
+            path.write_bytes(b"x" * (3 << 20))
+            put, _ = self.put_path(path)
+            self.assertEqual(len(put.body), 3 << 20)
+            self.assertIn(f"\r\nContent-Length: {3 << 20}\r\n", put.head)
+            path.write_bytes(b"")
+            self.assertEqual(self.put_path(path)[0].body, b"")
+            fifo = pathlib.Path(directory, "fifo")
+            os.mkfifo(fifo)
+            writer = threading.Thread(target=fifo.write_bytes, args=(b"y" * (1 << 20),))
+            writer.start()
+            put, _ = self.put_path(fifo)
+            writer.join()
+            self.assertEqual(put.body, b"y" * (1 << 20))
+            self.assertIn("Transfer-Encoding: chunked", put.head)
+        proc = pathlib.Path("/proc/version")
+        self.assertEqual(self.put_path(proc)[0].body, proc.read_bytes())
+        self.assertEqual(self.put_path(pathlib.Path("/dev/null"))[0].body, b"")
+
+    def test_put_gives_up_a_file_that_is_not_as_long_as_its_size(self):
+        class Cut(FakeDaemon):
+            """Takes nothing of an upload, and never answers it."""
+
+            def _serve_one(self, connection):
+                if not self.requests:
+                    return super()._serve_one(connection)
+                self.got = b""
+                while True:
+                    piece = connection.recv(65536)
+                    if not piece:
+                        return self.disconnected.set()
+                    self.got += piece
+
+        for size, word in ((5, "more"), (7, "less"), (1, "more"), (1 << 20, "less")):
+            with tempfile.NamedTemporaryFile() as file, Cut(MADE) as daemon:
+                session = self.session(daemon)
+                file.write(b"abcdef")
+                file.flush()
+                info = os.stat_result((0o100644, 0, 0, 1, 0, 0, size, 0, 0, 0))
+                with mock.patch("sbx._session.os.fstat", return_value=info), \
+                        self.assertRaisesRegex(OSError, f"it has {word} in it.*{file.name}"):
+                    session.put("a", pathlib.Path(file.name))
+                self.assertTrue(daemon.disconnected.wait(60))
+                body = daemon.got.split(b"\r\n\r\n", 1)[1]
+                self.assertLess(len(body), size, "the daemon had all that it waits for")
+
+    def test_put_of_what_cannot_be_read_sends_nothing(self):
+        with FakeDaemon(MADE) as daemon, tempfile.TemporaryDirectory() as directory:
+            session = self.session(daemon)
+            with self.assertRaises(IsADirectoryError):
+                session.put("a", pathlib.Path(directory))
+            with self.assertRaises(FileNotFoundError):
+                session.put("a", pathlib.Path(directory, "none"))
+            self.assertEqual(len(daemon.requests), 1, "the session's own")
 
     def test_put_takes_no_str(self):
         with FakeDaemon(MADE) as daemon:
