@@ -14,11 +14,12 @@ from typing import IO, Any, Dict, Iterable, Iterator, List, Mapping, Optional, T
 
 from . import _arguments as arguments
 from ._client import Client, RunStream, result_or_raise, run_body
-from ._errors import Failed
+from ._errors import Failed, Refused, SandboxError
 from ._limits import DEFAULT_TIMEOUT, SandboxLimits
 from ._result import ExecutionResult
 from ._transport import PIECE, SBXD, Reply, json_body, quote_id, quote_path
 
+GONE = ("session_not_found", "session_expired", "session_deleted")
 Source = Union[bytes, "os.PathLike[str]", IO[bytes], Iterable[bytes]]
 
 
@@ -58,7 +59,8 @@ class Session:
     limits: only `work` and `work_inodes` (its quota). idle_seconds and age_seconds: how long it
     lives without use, and at most; the daemon's configuration gives defaults and bounds.
 
-    Every method raises Refused with code "session_expired" once it has expired.
+    Every method but close() raises Refused with code "session_expired" once it has expired. An
+    exception that ends the block is never hidden by one of the session's deletion.
     """
 
     def __init__(self, limits: Optional[SandboxLimits] = None, *,
@@ -156,15 +158,23 @@ class Session:
         self._client.transport.request("DELETE", self._file(path)).close()
 
     def close(self) -> None:
-        """Deletes the session; a run that is on is cancelled."""
-        self._client.transport.request("DELETE", self._target()).close()
+        """Deletes the session, unless it is gone already; a run that is on is cancelled."""
+        try:
+            self._client.transport.request("DELETE", self._target()).close()
+        except Refused as error:
+            if error.code not in GONE:
+                raise
 
     def __enter__(self) -> Session:
         return self
 
     def __exit__(self, kind: Optional[Type[BaseException]], error: Optional[BaseException],
                  trace: Optional[TracebackType]) -> None:
-        self.close()
+        try:
+            self.close()
+        except SandboxError:
+            if error is None:
+                raise
 
     def _target(self, rest: str = "") -> str:
         return f"/v1/sessions/{quote_id('session_id', self.id)}{rest}"

@@ -8,7 +8,7 @@ import threading
 import unittest
 from unittest import mock
 
-from sbx import Failed, Refused, SandboxLimits, Session
+from sbx import Failed, Refused, SandboxLimits, Session, Unavailable
 
 from .fake import FakeDaemon, answer, problem, result
 
@@ -33,6 +33,31 @@ class Sessions(unittest.TestCase):
                              [("POST", "/v1/sessions"), ("DELETE", "/v1/sessions/s1")])
             self.assertEqual(daemon.requests[0].json(),
                              {"limits": {"work": "1G"}, "idle_seconds": 60})
+
+    def test_a_session_that_is_gone_already_is_no_error_at_the_end(self):
+        for status, code in ((404, "session_not_found"), (410, "session_expired"),
+                             (410, "session_deleted")):
+            with FakeDaemon(MADE, problem(status, code)) as daemon:
+                with Session(socket=daemon.path) as session:
+                    pass
+                session.close()
+                self.assertEqual(len(daemon.requests), 3)
+
+    def test_a_session_that_cannot_be_deleted_is_one(self):
+        for said, kind in ((problem(503, "shutting_down"), Unavailable), (b"", Unavailable),
+                           (problem(404, "not_found"), Failed), (problem(403, "peer_refused"), Refused)):
+            with FakeDaemon(MADE, said) as daemon:
+                with self.assertRaises(kind):
+                    with Session(socket=daemon.path):
+                        pass
+
+    def test_what_ends_the_block_is_not_hidden_by_the_end_of_the_session(self):
+        for said in (problem(503, "shutting_down"), problem(404, "session_not_found"), b""):
+            with FakeDaemon(MADE, said) as daemon:
+                with self.assertRaisesRegex(KeyError, "the body's own"):
+                    with Session(socket=daemon.path):
+                        raise KeyError("the body's own")
+                self.assertEqual(len(daemon.requests), 2)
 
     def test_attach_looks_for_it(self):
         with FakeDaemon(answer(SESSION)) as daemon:
