@@ -1,29 +1,17 @@
-// The only file that knows CLI11. It parses the options up to the first word that is none of them;
-// what follows is handed on verbatim, so that a program's own arguments never meet our parser.
+// Takes the options up to the first word that is none of them, or to the end of -c CODE; what
+// follows is handed on verbatim, so that a program's own arguments never meet this parser.
+//
+// SECURITY: with `sbx-run -c "$CODE" "$@"` and `sbx-run FILE "$@"`, "$@" may be a stranger's.
+// Nothing of it may be taken as an option, and an empty value (`--input=`) may not take the word
+// after it: either would let it open the network or name a file of the host.
 #include "runtime/cli/arguments.h"
 
-#include <CLI/App.hpp>
-#include <CLI/Config.hpp>
-#include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <array>
 #include <string_view>
 
 namespace sbx::cli {
 namespace {
-
-struct LimitOption {
-  const char* spelling;
-  const char* limit;  // contract name
-};
-constexpr std::array kLimitOptions = {
-    LimitOption{"-t,--timeout", "wall_seconds"},
-    LimitOption{"--cpu-time", "cpu_seconds"},
-    LimitOption{"--memory", "memory"},
-    LimitOption{"--cpus", "cpus"},
-    LimitOption{"--pids", "pids"},
-    LimitOption{"--net", "network"},
-};
 
 struct VerbName {
   std::string_view name;
@@ -33,86 +21,205 @@ constexpr std::array kVerbs = {VerbName{"doctor", Verb::kDoctor},
                                VerbName{"selftest", Verb::kSelftest},
                                VerbName{"explain", Verb::kExplain}};
 
-// Every option takes exactly one value, whatever that value looks like.
-template <typename Action>
-void add_value(CLI::App& app, const char* spelling, Action action) {
-  app.add_option_function<std::string>(spelling, std::move(action))
-      ->expected(1)
-      ->allow_extra_args(false)
-      ->trigger_on_parse()
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+enum class Takes {
+  kNothing,
+  kOne,   // given once: of two values, nobody knows which was meant
+  kEach,  // one value each time
+};
+
+struct Option {
+  std::string_view name;  // as messages have it
+  char letter;            // 0: none
+  Takes takes;
+  std::string_view limit;  // contract name; or empty:
+  void (*set)(Arguments&, const std::string& value);
+};
+
+constexpr Option limit(std::string_view name, std::string_view limit_name, char letter = 0) {
+  return {name, letter, Takes::kOne, limit_name, nullptr};
 }
+
+constexpr std::array kOptions = {
+    limit("--timeout", "wall_seconds", 't'),
+    limit("--cpu-time", "cpu_seconds"),
+    limit("--memory", "memory"),
+    limit("--cpus", "cpus"),
+    limit("--pids", "pids"),
+    limit("--net", "network"),
+    Option{"-c",
+           'c',
+           Takes::kOne,
+           {},
+           [](Arguments& out, const std::string& text) {
+             out.source = Source::kCode;
+             out.program = text;
+           }},
+    Option{"--language",
+           'l',
+           Takes::kOne,
+           {},
+           [](Arguments& out, const std::string& text) { out.language = text; }},
+    Option{"--input",
+           0,
+           Takes::kEach,
+           {},
+           [](Arguments& out, const std::string& text) { out.inputs.push_back(text); }},
+    Option{"--env",
+           0,
+           Takes::kEach,
+           {},
+           [](Arguments& out, const std::string& text) { out.env.push_back(text); }},
+    Option{"--output-dir",
+           0,
+           Takes::kOne,
+           {},
+           [](Arguments& out, const std::string& text) { out.output_dir = text; }},
+    Option{"--stdin",
+           0,
+           Takes::kOne,
+           {},
+           [](Arguments& out, const std::string& text) { out.stdin_file = text; }},
+    Option{"--profile",
+           0,
+           Takes::kOne,
+           {},
+           [](Arguments& out, const std::string& text) { out.profile = text; }},
+    Option{"--rootfs",
+           0,
+           Takes::kOne,
+           {},
+           [](Arguments& out, const std::string& text) { out.rootfs = text; }},
+    Option{"--allow-missing",
+           0,
+           Takes::kEach,
+           {},
+           [](Arguments& out, const std::string& text) { out.allow_missing.push_back(text); }},
+    Option{"--json",
+           0,
+           Takes::kNothing,
+           {},
+           [](Arguments& out, const std::string&) { out.json = true; }},
+    Option{"--learn",
+           0,
+           Takes::kNothing,
+           {},
+           [](Arguments& out, const std::string&) { out.learn = true; }},
+    Option{"--help",
+           'h',
+           Takes::kNothing,
+           {},
+           [](Arguments& out, const std::string&) { out.verb = Verb::kHelp; }},
+    Option{"--version",
+           0,
+           Takes::kNothing,
+           {},
+           [](Arguments& out, const std::string&) { out.verb = Verb::kVersion; }},
+    Option{"--print-config",
+           0,
+           Takes::kNothing,
+           {},
+           [](Arguments& out, const std::string&) { out.verb = Verb::kPrintConfig; }},
+};
+
+constexpr const char* kListed = "sbx-run --help lists the options";
+
+// What was typed, and how far it has been read.
+class Words {
+ public:
+  explicit Words(const std::vector<std::string>& words) : next_(words.begin()), end_(words.end()) {}
+  [[nodiscard]] bool at_end() const { return next_ == end_; }
+  [[nodiscard]] const std::string& peek() const { return *next_; }
+  const std::string& take() { return *next_++; }
+  [[nodiscard]] std::vector<std::string> rest() const { return {next_, end_}; }
+
+ private:
+  std::vector<std::string>::const_iterator next_;
+  std::vector<std::string>::const_iterator end_;
+};
 
 struct Parsed {
   Arguments arguments;
-  std::vector<std::string_view> given;  // options of one value
-  std::string twice;                    // one that came again
-  std::optional<std::string> code;
-  std::vector<std::string> rest;  // from the first word that is no option; "--" kept
+  std::vector<const Option*> given;  // options of one value
+  std::string unknown;               // the first one
 };
 
-// One that is given once: of two values, nobody knows which was meant.
-template <typename Action>
-void add_single(CLI::App& app, Parsed& parsed, const char* spelling, Action action) {
-  add_value(app, spelling, [&parsed, spelling, action](const std::string& text) {
-    const std::string_view all = spelling;
-    const std::string_view name = all.substr(all.rfind(',') + 1);  // npos + 1 is 0
-    const auto& given = parsed.given;
-    if (std::find(given.begin(), given.end(), name) != given.end()) parsed.twice = name;
-    parsed.given.push_back(name);
-    action(text);
-  });
+// "-" is a program, and "--" stands before one.
+bool looks_like_option(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && word != "--";
 }
 
-void add_options(CLI::App& app, Parsed& parsed) {
-  Arguments& out = parsed.arguments;
-  for (const LimitOption& option : kLimitOptions) {
-    add_single(app, parsed, option.spelling, [&out, limit = option.limit](const std::string& text) {
-      out.limits.emplace_back(limit, text);
-    });
-  }
-  add_single(app, parsed, "-c", [&parsed](const std::string& text) { parsed.code = text; });
-  add_single(app, parsed, "-l,--language",
-             [&out](const std::string& text) { out.language = text; });
-  add_value(app, "--input", [&out](const std::string& text) { out.inputs.push_back(text); });
-  add_value(app, "--env", [&out](const std::string& text) { out.env.push_back(text); });
-  add_single(app, parsed, "--output-dir",
-             [&out](const std::string& text) { out.output_dir = text; });
-  add_single(app, parsed, "--stdin", [&out](const std::string& text) { out.stdin_file = text; });
-  add_single(app, parsed, "--profile", [&out](const std::string& text) { out.profile = text; });
-  add_single(app, parsed, "--rootfs", [&out](const std::string& text) { out.rootfs = text; });
-  add_value(app, "--allow-missing",
-            [&out](const std::string& text) { out.allow_missing.push_back(text); });
-  app.add_flag_callback("--json", [&out] { out.json = true; });
-  app.add_flag_callback("--learn", [&out] { out.learn = true; });
-  app.add_flag_callback("-h,--help", [&out] { out.verb = Verb::kHelp; });
-  app.add_flag_callback("--version", [&out] { out.verb = Verb::kVersion; });
-  app.add_flag_callback("--print-config", [&out] { out.verb = Verb::kPrintConfig; });
+template <typename Predicate>
+const Option* find_option(Predicate predicate) {
+  const auto* const option = std::find_if(kOptions.begin(), kOptions.end(), predicate);
+  return option == kOptions.end() ? nullptr : option;
 }
 
-// Options from `words`, the rest into parsed.rest. May be called again for words after a verb.
-Result<void> parse_options(std::vector<std::string> words, Parsed& parsed) {
-  CLI::App app;
-  app.set_help_flag();
-  app.prefix_command();
-  add_options(app, parsed);
-  try {
-    std::reverse(words.begin(), words.end());  // CLI11 takes them from the back
-    app.parse(std::move(words));
-  } catch (const CLI::ArgumentMismatch& error) {
-    const std::string text = error.what();  // "--memory: 1 required TEXT missing"
-    return invalid(text.substr(0, text.find(':')) + " needs a value",
-                   "sbx-run --help lists the options");
-  } catch (const CLI::ParseError& error) {
-    return invalid(error.what(), "sbx-run --help lists the options");
+Result<void> give(const Option& option, const std::string& value, Parsed& parsed) {
+  auto& given = parsed.given;
+  if (option.takes == Takes::kOne) {
+    if (std::find(given.begin(), given.end(), &option) != given.end()) {
+      return invalid(std::string(option.name) + " is given twice", "give it once");
+    }
+    given.push_back(&option);
   }
-  if (!parsed.twice.empty()) return invalid(parsed.twice + " is given twice", "give it once");
-  parsed.rest = app.remaining();
+  if (option.limit.empty()) {
+    option.set(parsed.arguments, value);
+  } else {
+    parsed.arguments.limits.emplace_back(option.limit, value);
+  }
   return {};
 }
 
-bool looks_like_option(const std::string& word) {
-  return word.size() > 1 && word[0] == '-';
+// Its value is the next word, whatever that looks like.
+Result<void> give_next(const Option& option, Words& words, Parsed& parsed) {
+  if (words.at_end()) return invalid(std::string(option.name) + " needs a value", kListed);
+  return give(option, words.take(), parsed);
+}
+
+// --name, --name VALUE, --name=VALUE.
+Result<void> take_long(const std::string& word, Words& words, Parsed& parsed) {
+  const std::size_t equals = word.find('=');
+  const std::string name = word.substr(0, equals);
+  const Option* const option =
+      find_option([&](const Option& candidate) { return candidate.name == name; });
+  if (option == nullptr) {
+    if (parsed.unknown.empty()) parsed.unknown = name;
+    return {};
+  }
+  if (option->takes == Takes::kNothing) {
+    if (equals != std::string::npos) return invalid(name + " takes no value", kListed);
+    return give(*option, {}, parsed);
+  }
+  if (equals != std::string::npos) return give(*option, word.substr(equals + 1), parsed);
+  return give_next(*option, words, parsed);
+}
+
+// -x, -x VALUE, -xVALUE; letters without a value may be followed by others: -hc CODE.
+Result<void> take_short(const std::string& word, Words& words, Parsed& parsed) {
+  for (std::size_t at = 1; at < word.size(); ++at) {
+    const Option* const option =
+        find_option([&](const Option& candidate) { return candidate.letter == word[at]; });
+    if (option == nullptr) {
+      if (parsed.unknown.empty()) parsed.unknown = word;
+      return {};
+    }
+    if (option->takes != Takes::kNothing) {
+      const std::string value = word.substr(at + 1);
+      return value.empty() ? give_next(*option, words, parsed) : give(*option, value, parsed);
+    }
+    SBX_TRY(give(*option, {}, parsed));
+  }
+  return {};
+}
+
+// Up to the first word that is no option, or through CODE. Called again for the words after a verb.
+Result<void> take_options(Words& words, Parsed& parsed) {
+  while (parsed.arguments.source != Source::kCode && !words.at_end() &&
+         looks_like_option(words.peek())) {
+    const std::string& word = words.take();
+    SBX_TRY(word[1] == '-' ? take_long(word, words, parsed) : take_short(word, words, parsed));
+  }
+  return {};
 }
 
 std::optional<Verb> verb_from(const std::string& word) {
@@ -122,28 +229,24 @@ std::optional<Verb> verb_from(const std::string& word) {
   return std::nullopt;
 }
 
-// Decides what the words after the options mean.
-Result<void> take_program(Parsed& parsed) {
+// Decides what the words after the options mean. After CODE they are its arguments, all of them.
+Result<void> take_program(Words& words, Parsed& parsed) {
   Arguments& out = parsed.arguments;
-  std::vector<std::string>& rest = parsed.rest;
-  const bool marked = !rest.empty() && rest.front() == "--";
-  if (marked) rest.erase(rest.begin());
-  if (!marked && !rest.empty() && looks_like_option(rest.front())) {
-    return invalid("unknown option " + rest.front(),
-                   "sbx-run --help lists the options; a program's own come after FILE or --");
+  if (!parsed.unknown.empty()) {
+    return invalid("unknown option " + parsed.unknown,
+                   "sbx-run --help lists the options; a program's own come after FILE, CODE or --");
   }
-  if (parsed.code) {
-    out.source = Source::kCode;
-    out.program = std::move(*parsed.code);
-  } else if (marked) {
-    if (rest.empty()) return invalid("-- needs a command after it", "sbx-run -- /bin/true");
-    out.source = Source::kCommand;
-  } else if (!rest.empty()) {
-    out.source = rest.front() == "-" ? Source::kStandardInput : Source::kFile;
-    out.program = rest.front();
-    rest.erase(rest.begin());
+  if (out.source != Source::kCode && !words.at_end()) {
+    const std::string& first = words.take();
+    if (first == "--") {
+      if (words.at_end()) return invalid("-- needs a command after it", "sbx-run -- /bin/true");
+      out.source = Source::kCommand;
+    } else {
+      out.source = first == "-" ? Source::kStandardInput : Source::kFile;
+      out.program = first;
+    }
   }
-  out.args = std::move(rest);
+  out.args = words.rest();
   return {};
 }
 
@@ -170,28 +273,26 @@ Result<void> check_run(const Arguments& arguments) {
 }  // namespace
 
 std::string_view limit_option(std::string_view limit) {
-  const auto* const option =
-      std::find_if(kLimitOptions.begin(), kLimitOptions.end(),
-                   [&](const LimitOption& candidate) { return candidate.limit == limit; });
-  if (option == kLimitOptions.end()) return limit;
-  const std::string_view spelling = option->spelling;
-  return spelling.substr(spelling.rfind(',') + 1);  // npos + 1: there is one spelling only
+  const Option* const option =
+      find_option([&](const Option& candidate) { return candidate.limit == limit; });
+  return option == nullptr ? limit : option->name;
 }
 
-Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
+Result<Arguments> parse_arguments(const std::vector<std::string>& typed) {
   Parsed parsed;
-  SBX_TRY(parse_options(words, parsed));
+  Words words(typed);
+  SBX_TRY(take_options(words, parsed));
   std::optional<Verb> verb;
-  if (!parsed.code && !parsed.rest.empty()) verb = verb_from(parsed.rest.front());
+  if (parsed.arguments.source != Source::kCode && !words.at_end()) verb = verb_from(words.peek());
   if (verb) {
-    const std::vector<std::string> after(parsed.rest.begin() + 1, parsed.rest.end());
-    SBX_TRY(parse_options(after, parsed));
+    parsed.arguments.about = *verb;
+    (void)words.take();
+    SBX_TRY(take_options(words, parsed));
   }
-  if (verb) parsed.arguments.about = *verb;
   // --help, --version and --print-config win over everything else that was typed.
   if (parsed.arguments.verb != Verb::kRun) return std::move(parsed.arguments);
   if (verb) parsed.arguments.verb = *verb;
-  SBX_TRY(take_program(parsed));
+  SBX_TRY(take_program(words, parsed));
   SBX_TRY(check_verb(parsed.arguments));
   SBX_TRY(check_run(parsed.arguments));
   return std::move(parsed.arguments);

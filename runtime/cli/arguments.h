@@ -43,10 +43,13 @@ struct Arguments {
   std::vector<std::string> allow_missing;
   bool json = false;
   bool learn = false;
+
+  bool operator==(const Arguments&) const = default;
 };
 
 // `words` without the program's own name. A verb is one only where FILE could stand; options may
-// come before or after it. kInvalid for a spelling that does not exist, with the fix.
+// come before or after it, none after FILE, CODE, "-" or "--". kInvalid for a spelling that does
+// not exist, with the fix.
 [[nodiscard]] Result<Arguments> parse_arguments(const std::vector<std::string>& words);
 
 // How a limit's name (contract.md) is spelled here, the long way; the name itself when it has no

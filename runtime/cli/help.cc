@@ -16,8 +16,8 @@ constexpr const char* kProgram =
   sbx-run explain [OPTIONS] [PROGRAM]     what would be done, in words, without running
 
 Each of the last three has a page of its own: sbx-run doctor --help
-Words after FILE, CODE or CMD go to the program as they are. To run a file named like
-a verb: sbx-run ./doctor
+Options come first: all words after FILE, CODE, - or CMD go to the program as they are.
+To run a file named like a verb: sbx-run ./doctor
 
 Program
   -l, --language NAME     python, javascript (node, js), bash (sh)

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
 
 #include "tests/integration/fixture.h"
@@ -36,8 +37,33 @@ TEST_P(Programs, ArgumentsAfterTheProgramAreVerbatim) {
   const std::string file = directory().write("show.py", show);
   EXPECT_EQ(run({file, "--json", "-t", "", "--", "a b"}).out,
             "['--json', '-t', '', '--', 'a b']\n");
-  EXPECT_EQ(run({"-c", show, "--", "-l", "x"}).out, "['-l', 'x']\n");
+  EXPECT_EQ(run({"-c", show, "--", "-l", "x"}).out, "['--', '-l', 'x']\n");
   EXPECT_EQ(run({"-", "x", "-y"}, show).out, "['x', '-y']\n");
+}
+
+TEST_P(Programs, WhatFollowsTheProgramOpensNothing) {
+  const std::string out = directory().path() + "/taken";
+  const std::string look =
+      "import os, sys\n"
+      "print(open('/proc/net/dev').read().count(':'), os.listdir('/input'),"
+      " len(sys.argv))\n"
+      "open('/output/x', 'w').write('x')\n";
+  const std::string file = directory().write("look.py", look);
+  const std::vector<std::string> words = {
+      "--net=host", "--input=/etc/passwd", "--output-dir", out, "--json", "--foo", "--"};
+  const Finished plain = run({file});
+  EXPECT_THAT(run({"--input=/etc/passwd", file}).out, HasSubstr("passwd")) << "the control";
+  const std::size_t common = plain.out.rfind(' ');
+  ASSERT_NE(common, std::string::npos) << plain.err;
+  for (const std::vector<std::string>& form :
+       {std::vector<std::string>{file}, {"-c", look}, {"-l", "python", "-c" + look}}) {
+    std::vector<std::string> all = form;
+    all.insert(all.end(), words.begin(), words.end());
+    const Finished finished = run(all);
+    EXPECT_EQ(finished.exit_code, 0) << finished.err;
+    EXPECT_EQ(finished.out, plain.out.substr(0, common) + " 8\n");
+    EXPECT_FALSE(std::filesystem::exists(out));
+  }
 }
 
 TEST_P(Programs, AnyProgramOfTheRootfsRuns) {
