@@ -8,6 +8,9 @@
 #include <charconv>
 #include <cstring>
 
+#include "runtime/cli/doctor_ids.h"
+#include "runtime/cli/doctor_lines.h"
+
 namespace sbx::cli {
 namespace {
 
@@ -31,16 +34,6 @@ std::string_view trimmed(std::string_view text) {
 bool says(Host& host, const std::string& path, std::string_view value) {
   const Result<std::string> text = host.read_file(path);
   return text && trimmed(*text) == value;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(separator), text.size());
-    parts.push_back(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-  return parts;
 }
 
 Check check_kernel(Host& host) {
@@ -123,34 +116,66 @@ Check check_ids_of_root(Host& host, const policy::RuntimeConfig& config) {
 }
 
 // Where usermod looks for the caller.
-bool is_in_passwd(Host& host) {
-  const Result<std::string> users = host.read_file("/etc/passwd");
-  if (!users) return false;
-  const std::string uid = std::to_string(host.uid());
-  for (const std::string_view line : split(*users, '\n')) {
+bool is_in_passwd(const std::string& users, uid_t uid) {
+  const std::string number = std::to_string(uid);
+  for (const std::string_view line : split(users, '\n')) {
     const std::vector<std::string_view> fields = split(line, ':');
-    if (fields.size() > 2 && fields[2] == uid) return true;
+    if (fields.size() > 2 && fields[2] == number) return true;
   }
   return false;
 }
 
+Result<IdFiles> id_files(Host& host) {
+  const auto read = [&host](const char* path) -> Result<std::string> {
+    Result<std::string> text = host.read_file(path);
+    if (!text && text.error().sys_errno == ENOENT) return std::string();
+    return text;
+  };
+  IdFiles files;
+  SBX_ASSIGN(files.subuid, read("/etc/subuid"));
+  SBX_ASSIGN(files.subgid, read("/etc/subgid"));
+  SBX_ASSIGN(files.passwd, read("/etc/passwd"));
+  SBX_ASSIGN(files.group, read("/etc/group"));
+  SBX_ASSIGN(files.login_defs, read("/etc/login.defs"));
+  return files;
+}
+
+// SECURITY: ids that nobody has, neither here nor as root's runs; who has another's can be him.
+std::optional<std::uint32_t> free_ids(const IdFiles& files, Host& host,
+                                      const policy::RuntimeConfig& config) {
+  // Those of root's own runs, and behind them those of a service that root starts.
+  const IdRange of_root{config.uid_base, 2 * kSubordinateCount};
+  return free_subordinate_ids(files, {of_root, IdRange{host.uid(), 1}});
+}
+
 // The command that gives the caller subordinate ids. newuidmap wants him to have a name, and the
 // group that goes with it.
-std::string subordinate_ids_fix(Host& host, const plan::HostFacts& facts) {
-  constexpr std::string_view kGive =
-      "usermod --add-subuids 231072-296607 --add-subgids 231072-296607";
-  if (is_in_passwd(host)) return fmt::format("sudo {} $(id -un)", kGive);
+std::string subordinate_ids_fix(Host& host, const policy::RuntimeConfig& config,
+                                const plan::HostFacts& facts) {
+  const Result<IdFiles> files = id_files(host);
+  if (!files) return "let the caller read it: " + to_string(files.error());
+  const std::optional<std::uint32_t> first = free_ids(*files, host, config);
+  if (!first) {
+    return fmt::format(
+        "no {} ids in a row are free: remove lines that nobody needs from /etc/subuid and "
+        "/etc/subgid, or raise SUB_UID_MAX and SUB_GID_MAX in /etc/login.defs",
+        kSubordinateCount);
+  }
+  const std::string give = fmt::format("usermod --add-subuids {0}-{1} --add-subgids {0}-{1}",
+                                       *first, *first + kSubordinateCount - 1);
+  if (is_in_passwd(files->passwd, host.uid())) return fmt::format("sudo {} $(id -un)", give);
   if (host.has_login_name()) {  // of a directory service: usermod does not know him
-    return fmt::format("echo {}:231072:65536 | sudo tee -a /etc/subuid /etc/subgid", host.uid());
+    return fmt::format("echo {}:{}:{} | sudo tee -a /etc/subuid /etc/subgid", host.uid(), *first,
+                       kSubordinateCount);
   }
   return fmt::format(
       "sudo sh -c 'groupadd --gid {1} sbx-{0}; useradd --uid {0} --gid {1} --no-create-home "
       "sbx-{0} && {2} sbx-{0}'",
-      host.uid(), facts.host_gid, kGive);
+      host.uid(), facts.host_gid, give);
 }
 
 // What an ordinary user has to change for the plan to find ids of his.
-std::string id_fix(Host& host, const plan::HostFacts& facts) {
+std::string id_fix(Host& host, const policy::RuntimeConfig& config, const plan::HostFacts& facts) {
   if (facts.id_detail.find("no_new_privs") != std::string::npos) {
     return "start it without no_new_privs (NoNewPrivileges=no, no --security-opt "
            "no-new-privileges)";
@@ -158,7 +183,7 @@ std::string id_fix(Host& host, const plan::HostFacts& facts) {
   if (!host.has_program("newuidmap") || !host.has_program("newgidmap")) {
     return "sudo apt-get install uidmap";
   }
-  return subordinate_ids_fix(host, facts);
+  return subordinate_ids_fix(host, config, facts);
 }
 
 Check check_ids(Host& host, const policy::RuntimeConfig& config) {
@@ -166,7 +191,7 @@ Check check_ids(Host& host, const policy::RuntimeConfig& config) {
   const plan::HostFacts facts = host.facts(config);
   if (facts.ids != plan::IdMode::kSubordinate) {
     return {"subordinate_ids", false, CheckState::kDegraded,
-            facts.id_detail + "; the program and init share one id", id_fix(host, facts)};
+            facts.id_detail + "; the program and init share one id", id_fix(host, config, facts)};
   }
   const std::uint32_t count = facts.id_count - 1;  // without his own
   const Act act = host.map_ids({facts.sub_uid, count}, {facts.sub_gid, count});

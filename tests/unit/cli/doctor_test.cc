@@ -27,6 +27,7 @@ class FakeHost final : public Host {
   std::string release = "6.1.0-18-amd64";
   uid_t user = 1000;
   std::map<std::string, std::string> files;
+  std::string unreadable;
   plan::HostFacts host_facts;
   Act namespaces, proc, ids, time, memfd;
   Result<CgroupFacts> cgroup = CgroupFacts{"v2: memory cpu pids", true};
@@ -58,6 +59,7 @@ class FakeHost final : public Host {
   }
   Result<std::string> read_file(const std::string& path) override {
     const auto found = files.find(path);
+    if (path == unreadable) return host_lacks("open", EACCES, path, "");
     if (found == files.end()) return host_lacks("open", ENOENT, path, "");
     return found->second;
   }
@@ -215,17 +217,49 @@ TEST(DoctorOnASimulatedHost, MissingSubordinateIdsDegradeAndRefuseNothing) {
   const Check check = check_of(host, "subordinate_ids");
   EXPECT_EQ(check.state, CheckState::kDegraded);
   EXPECT_THAT(check.detail, HasSubstr("no subordinate ids"));
-  EXPECT_THAT(check.fix, HasSubstr("usermod"));
+  EXPECT_EQ(check.fix,
+            "sudo usermod --add-subuids 100000-165535 --add-subgids 100000-165535 $(id -un)");
   EXPECT_TRUE(all_required_hold(checks_of(host)));
+}
+
+TEST(DoctorOnASimulatedHost, TheIdsOfOthersAreNotGivenAway) {
+  FakeHost host;
+  host.give_one_id_because("no subordinate ids");
+  host.files["/etc/passwd"] = "user:x:1000:1000::/home/user:/bin/sh\n";
+  host.files["/etc/subuid"] = "other:100000:65536\n";
+  host.files["/etc/subgid"] = "third:165536:65536\n";
+  EXPECT_THAT(check_of(host, "subordinate_ids").fix,
+              HasSubstr("--add-subuids 231072-296607 --add-subgids 231072-296607 "));
+  host.files["/etc/passwd"] += "far:x:231072:1000::/:/bin/sh\n";
+  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("--add-subuids 231073-296608 "));
+  host.files["/etc/passwd"].clear();
+  host.user = 231100;
+  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("echo 231100:231101:65536 | sudo"));
+  host.has_name = false;
+  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("--add-subgids 231101-296636 sbx-"));
+}
+
+TEST(DoctorOnASimulatedHost, WhereNoIdsAreFreeThatIsSaid) {
+  FakeHost host;
+  host.give_one_id_because("no subordinate ids");
+  host.files["/etc/subgid"] = "other:100000:600000000\n";
+  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("no 65536 ids in a row are free"));
+}
+
+TEST(DoctorOnASimulatedHost, WithoutTheListOfThoseTakenNoIdsAreNamed) {
+  FakeHost host;
+  host.give_one_id_because("no subordinate ids");
+  host.unreadable = "/etc/subgid";
+  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("let the caller read it: "));
 }
 
 TEST(DoctorOnASimulatedHost, AUserOfADirectoryServiceGetsHisIdsByNumber) {
   FakeHost host;
   host.give_one_id_because("no subordinate ids");
   host.files["/etc/passwd"] = "root:x:0:0::/root:/bin/sh\nother:x:10000:1000::/:/bin/sh\n";
-  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("echo 1000:231072:65536 | sudo"));
+  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("echo 1000:100000:65536 | sudo"));
   host.files.clear();
-  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("echo 1000:231072:65536 | sudo"));
+  EXPECT_THAT(check_of(host, "subordinate_ids").fix, HasSubstr("echo 1000:100000:65536 | sudo"));
 }
 
 TEST(DoctorOnASimulatedHost, AUserWithoutANameIsGivenOne) {
