@@ -38,6 +38,13 @@ bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
 }
 
+bool has_control_character(std::string_view name) {
+  return std::any_of(name.begin(), name.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7f;
+  });
+}
+
 // Reads the members of one document. Each reader returns false with the problem set; the first one
 // ends the reading.
 class Reader {
@@ -278,12 +285,15 @@ bool Reader::read_file(const JsonValue& value, const std::string& field) {
   return true;
 }
 
-// One component, as the sandbox takes it.
+// What sbxd refuses is refused before a model is asked.
 bool Reader::check_name(const std::string& name, const std::string& field) {
   const bool plain = !name.empty() && name.size() <= kMaxFileName && name != "." && name != ".." &&
                      name.find('/') == std::string::npos && name.find('\0') == std::string::npos;
   if (!plain) {
     return fail(invalid_value(field, "A file's name is one component of at most 255 bytes."));
+  }
+  if (has_control_character(name)) {
+    return fail(invalid_value(field, "A file's name has no control characters."));
   }
   if (!names_.insert(name).second) {
     return fail(invalid_value(field, "Two files have this name."));

@@ -1,9 +1,12 @@
 #include "agentd/api/submission.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "agentd/providers/recordings.h"
 #include "runtime/base/base64.h"
+#include "runtime/daemon/run_request.h"
+#include "tests/unit/daemon/rules.h"
 
 namespace agentd::api {
 namespace {
@@ -119,7 +122,7 @@ TEST(Submission, FilesHaveNamesOfOneComponentAndCanonicalContent) {
   }
   EXPECT_EQ(refusal_of(body("\"" + std::string(kMaxFileName, 'n') + "\"")), "ok");
   EXPECT_EQ(refusal_of(body("\"" + std::string(kMaxFileName + 1, 'n') + "\"")), "invalid_value");
-  EXPECT_EQ(refusal_of(body("\"-rf\\n\"")), "ok") << "odd, but one component";
+  EXPECT_EQ(refusal_of(body("\"-rf \"")), "ok") << "odd, but one component";
   EXPECT_EQ(refusal_of(body("7")), "wrong_type");
   for (const char* content : {"eA", "eA=", "e A==", "!"}) {
     EXPECT_EQ(refusal_of(body("\"a\"", content)), "invalid_value") << content;
@@ -130,6 +133,40 @@ TEST(Submission, FilesHaveNamesOfOneComponentAndCanonicalContent) {
   EXPECT_EQ(refusal_of(R"({"text":"a","files":[{"name":"a","content_base64":""},
                                             {"name":"a","content_base64":""}]})"),
             "invalid_value");
+}
+
+// As JSON writes them.
+TEST(Submission, FilesHaveTheNamesThatTheSandboxTakes) {
+  std::vector<std::string> names = {
+      "",  ".",   "..",   "...",    ".a",       "a/b",     "/a",      "a/",  "main.py", "-rf",
+      " ", "a b", "\\\\", "a\\\"b", "\xC3\xA4", "\\u0085", "\\u2028", "con", "*"};
+  for (int byte = 0; byte <= 0x20; ++byte) names.push_back(fmt::format("a\\u{:04x}b", byte));
+  names.emplace_back("a\\u007f");
+  for (const std::size_t size : {254U, 255U, 256U}) names.emplace_back(size, 'n');
+  names.push_back("n" + std::string(254, '/'));
+  std::string long_one;
+  for (int i = 0; i < 127; ++i) long_one += "\xC3\xA4";
+  names.push_back(long_one + "n");
+  names.push_back(long_one + "nn");
+  const sbx::daemon::RequestRules rules = sbx::test::default_rules();
+  int taken = 0;
+  const auto compare = [&](const std::string& files) {
+    const auto run =
+        sbx::daemon::parse_run_request(R"({"language":"python","code":"","files":)" + files + "}",
+                                       rules, sbx::daemon::RunPlace::kAlone);
+    const auto* refused = std::get_if<Problem>(&run);
+    EXPECT_EQ(refusal_of(R"({"text":"a","files":)" + files + "}"),
+              refused == nullptr ? "ok" : refused->code)
+        << files;
+    taken += refused == nullptr ? 1 : 0;
+  };
+  for (const std::string& name : names) {
+    compare(R"([{"name":")" + name + R"(","content_base64":"eA=="}])");
+  }
+  EXPECT_GT(taken, 10);
+  EXPECT_GT(static_cast<int>(names.size()) - taken, 30);
+  compare(R"([{"name":"a","content_base64":""},{"name":"a","content_base64":""}])");
+  compare(R"([{"name":"a","content_base64":""},{"name":"A","content_base64":""}])");
 }
 
 TEST(Submission, SizesHaveLimitsAtAndOnePast) {
