@@ -37,6 +37,7 @@ struct Key {
 };
 
 constexpr double kDay = 24 * 3600;
+constexpr const char* kBaseUrl = "provider.base_url";
 
 // A table: longer than a function should be.
 const std::array kKeys = {
@@ -258,40 +259,38 @@ Result<void> read_table(AgentConfig& config, const TomlValue& table, std::string
   return {};
 }
 
-Result<void> check_provider(const AgentConfig& config) {
+Result<void> check_provider(const AgentConfig& config, const KeyLines& lines) {
   const bool live = config.provider_kind == "openai" || config.provider_kind == "anthropic";
-  const int keys = (config.api_key_file.empty() ? 0 : 1) +
-                   (config.api_key_credential.empty() ? 0 : 1) +
-                   (config.api_key_env.empty() ? 0 : 1);
-  if ((live || (keys > 0 && config.provider_kind == "auto")) &&
+  const bool has_key = !set_key_field(config).empty();
+  if ((live || (has_key && config.provider_kind == "auto")) &&
       (config.base_url.empty() || config.model.empty())) {
-    return sbx::invalid("provider: base_url and model must be given");
+    return lines.error("provider", "base_url and model must be given");
   }
   const bool https = config.base_url.starts_with("https://");
   const bool http = config.base_url.starts_with("http://");
   if (!config.base_url.empty() && !https && !http) {
-    return sbx::invalid("provider.base_url must begin with https:// or http://");
+    return lines.error(kBaseUrl, "must begin with https:// or http://");
   }
   // SECURITY: the base URL is shown, in /v1/info and in errors, and no error shows what is wrong
   // with it here.
   if (config.base_url.find_first_of("@?#") != std::string::npos) {
-    return sbx::invalid("provider.base_url must hold no user, password, query or fragment",
-                        "a key belongs into api_key_file, api_key_credential or api_key_env");
+    return lines.error(kBaseUrl, "must hold no user, password, query or fragment",
+                       "a key belongs into api_key_file, api_key_credential or api_key_env");
   }
   // SECURITY: a key in the clear is a key given away.
-  if (keys > 0 && http && !is_loopback_url(config.base_url)) {
-    return sbx::invalid("provider: a key would be sent unencrypted to " + config.base_url,
-                        "use https://, or a server on this machine");
+  if (has_key && http && !is_loopback_url(config.base_url)) {
+    return lines.error(kBaseUrl, "a key would be sent unencrypted to " + config.base_url,
+                       "use https://, or a server on this machine");
   }
   return {};
 }
 
-Result<void> check_paths(const AgentConfig& config) {
+Result<void> check_paths(const AgentConfig& config, const KeyLines& lines) {
   for (const auto& [name, path] :
        {std::pair("socket", &config.socket), std::pair("sbxd_socket", &config.sbxd_socket),
         std::pair("state_dir", &config.state_dir)}) {
     if (path->empty() || path->front() == '/') continue;
-    return sbx::invalid(fmt::format("{} must be an absolute path, or empty", name));
+    return lines.error(name, "must be an absolute path, or empty");
   }
   return {};
 }
@@ -317,20 +316,21 @@ bool is_loopback_url(std::string_view url) {
   return host == "localhost" || host == "127.0.0.1";
 }
 
-Result<AgentConfig> load_config(const std::string& path) {
+Result<AgentConfig> load_config(const std::string& path, KeyLines* lines) {
   SBX_ASSIGN(const auto file, sbx::find_config_file(path, "agentd.toml"));
   if (!file) return AgentConfig{};
-  return parse_config(file->text, file->path);
+  return parse_config(file->text, file->path, lines);
 }
 
-Result<AgentConfig> parse_config(std::string_view text, std::string_view origin) {
+Result<AgentConfig> parse_config(std::string_view text, std::string_view origin, KeyLines* lines) {
   SBX_ASSIGN(const TomlValue root, sbx::parse_toml(text, origin));
   AgentConfig config;
   SBX_TRY(read_table(config, root, origin));
+  const KeyLines places(root, origin);
   for (const auto& check : {check_key_fields, check_provider, check_paths}) {
-    auto checked = check(config);
-    if (!checked) return std::move(checked).error().with_context(std::string(origin));
+    SBX_TRY(check(config, places));
   }
+  if (lines != nullptr) *lines = places;
   return config;
 }
 

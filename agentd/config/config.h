@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "agentd/config/key_lines.h"
 #include "runtime/base/result.h"
 
 namespace agentd::config {
@@ -59,8 +60,11 @@ struct AgentConfig {
 };
 
 // `path` empty: the places above. kInvalid for a mistake in it, kHost when it cannot be read.
-[[nodiscard]] sbx::Result<AgentConfig> load_config(const std::string& path);
-[[nodiscard]] sbx::Result<AgentConfig> parse_config(std::string_view text, std::string_view origin);
+// `lines`, where it is wanted, tells later errors where the keys stand.
+[[nodiscard]] sbx::Result<AgentConfig> load_config(const std::string& path,
+                                                   KeyLines* lines = nullptr);
+[[nodiscard]] sbx::Result<AgentConfig> parse_config(std::string_view text, std::string_view origin,
+                                                    KeyLines* lines = nullptr);
 // Every key with its default and comment, as a file that parses back to the defaults.
 [[nodiscard]] std::string config_template();
 

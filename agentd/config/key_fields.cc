@@ -10,6 +10,9 @@ namespace agentd::config {
 namespace {
 
 constexpr std::size_t kLongestName = 255;
+constexpr const char* kFile = "provider.api_key_file";
+constexpr const char* kCredential = "provider.api_key_credential";
+constexpr const char* kVariable = "provider.api_key_env";
 constexpr const char* kWhereKeysGo =
     "put the key into a file that others cannot read, and that file's path into api_key_file";
 
@@ -50,33 +53,39 @@ bool looks_like_a_key(std::string_view text) {
   return text.starts_with("sk-") || has_a_word_of_chance(text);
 }
 
-sbx::Result<void> check_key_field(const char* name, const std::string& value) {
+sbx::Result<void> check_key_field(const KeyLines& lines, const char* name,
+                                  const std::string& value) {
   if (!looks_like_a_key(value)) return {};
-  return sbx::invalid(std::string("provider.") + name +
-                          " looks like the key itself, and is to say where the key is",
-                      kWhereKeysGo);
+  return lines.error(name, "it looks like the key itself, and is to say where the key is",
+                     kWhereKeysGo);
 }
 
 }  // namespace
 
-sbx::Result<void> check_key_fields(const AgentConfig& config) {
-  SBX_TRY(check_key_field("api_key_file", config.api_key_file));
-  SBX_TRY(check_key_field("api_key_credential", config.api_key_credential));
-  SBX_TRY(check_key_field("api_key_env", config.api_key_env));
+std::string set_key_field(const AgentConfig& config) {
+  if (!config.api_key_file.empty()) return kFile;
+  if (!config.api_key_credential.empty()) return kCredential;
+  return config.api_key_env.empty() ? "" : kVariable;
+}
+
+sbx::Result<void> check_key_fields(const AgentConfig& config, const KeyLines& lines) {
+  SBX_TRY(check_key_field(lines, kFile, config.api_key_file));
+  SBX_TRY(check_key_field(lines, kCredential, config.api_key_credential));
+  SBX_TRY(check_key_field(lines, kVariable, config.api_key_env));
   // SECURITY: not repeated, whatever it is: a key of a shape that nobody knows is no name either.
   if (!config.api_key_env.empty() && !is_variable_name(config.api_key_env)) {
-    return sbx::invalid("provider.api_key_env is no name of a variable: letters, digits, \"_\"",
-                        kWhereKeysGo);
+    return lines.error(kVariable, "it is no name of a variable: letters, digits, \"_\"",
+                       kWhereKeysGo);
   }
   const std::string& credential = config.api_key_credential;
   if (credential.find('/') != std::string::npos || credential == "." || credential == "..") {
-    return sbx::invalid("provider.api_key_credential is no name of a systemd credential",
-                        "it is what LoadCredential= calls it, as \"agentd.key\"");
+    return lines.error(kCredential, "it is no name of a systemd credential",
+                       "it is what LoadCredential= calls it, as \"agentd.key\"");
   }
   const int keys = (config.api_key_file.empty() ? 0 : 1) + (credential.empty() ? 0 : 1) +
                    (config.api_key_env.empty() ? 0 : 1);
   if (keys > 1) {
-    return sbx::invalid("provider: at most one of api_key_file, api_key_credential, api_key_env");
+    return lines.error("provider", "at most one of api_key_file, api_key_credential, api_key_env");
   }
   return {};
 }

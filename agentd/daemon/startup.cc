@@ -8,6 +8,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "agentd/config/key_fields.h"
 #include "agentd/ledger/owner.h"
 #include "agentd/providers/choose.h"
 #include "agentd/providers/recordings.h"
@@ -40,7 +41,7 @@ Result<Address> parse_listen(const std::string& text) {
       if (address.host == "127.0.0.1" || address.host == "::1") return address;
     }
   }
-  return sbx::invalid("listen: " + text + " is no loopback address with a port",
+  return sbx::invalid(text + " is no loopback address with a port",
                       "use 127.0.0.1:PORT or [::1]:PORT");
 }
 
@@ -95,6 +96,30 @@ Result<store::Database> open_database(const config::Places& places) {
   return with_file(places, store::Database::open(options));
 }
 
+template <typename T>
+Result<T> at_key(const config::KeyLines& lines, const std::string& key, Result<T> result) {
+  if (result) return result;
+  return std::move(result).error().with_context(lines.place(key));
+}
+
+Result<redact::Secret> key_of(const Configuration& loaded) {
+  return at_key(loaded.lines, config::set_key_field(loaded.values),
+                providers::configured_key(loaded.values));
+}
+
+// One by one, so that it is said which of them is wrong.
+Result<void> check_prompts(const Configuration& loaded) {
+  const AgentConfig& values = loaded.values;
+  for (const auto& [key, versions] :
+       std::initializer_list<std::pair<const char*, prompts::PromptVersions>>{
+           {"prompts.codegen", {.codegen = values.prompt_codegen}},
+           {"prompts.repair", {.repair = values.prompt_repair}},
+           {"prompts.tools", {.tools = values.prompt_tools}}}) {
+    SBX_TRY(at_key(loaded.lines, key, prompts::Composer::make(versions)));
+  }
+  return {};
+}
+
 // Those that a start would load, at least where it finds no server.
 Result<void> check_recordings(const AgentConfig& configuration, bool has_key) {
   const std::string& kind = configuration.provider_kind;
@@ -105,35 +130,43 @@ Result<void> check_recordings(const AgentConfig& configuration, bool has_key) {
 
 }  // namespace
 
-Result<AgentConfig> load_configuration(const Arguments& arguments) {
-  SBX_ASSIGN(AgentConfig config, config::load_config(arguments.config));
-  if (!arguments.socket.empty()) config.socket = arguments.socket;
-  if (!arguments.sbxd_socket.empty()) config.sbxd_socket = arguments.sbxd_socket;
-  if (!arguments.state_dir.empty()) config.state_dir = arguments.state_dir;
-  if (!arguments.listen.empty()) config.listen = arguments.listen;
-  if (!config.listen.empty()) SBX_TRY(parse_listen(config.listen));
-  SBX_TRY(
-      prompts::Composer::make({config.prompt_codegen, config.prompt_repair, config.prompt_tools}));
-  return config;
+Result<Configuration> load_configuration(const Arguments& arguments) {
+  Configuration loaded;
+  SBX_ASSIGN(loaded.values, config::load_config(arguments.config, &loaded.lines));
+  AgentConfig& values = loaded.values;
+  if (!arguments.socket.empty()) values.socket = arguments.socket;
+  if (!arguments.sbxd_socket.empty()) values.sbxd_socket = arguments.sbxd_socket;
+  if (!arguments.state_dir.empty()) values.state_dir = arguments.state_dir;
+  if (!arguments.listen.empty()) {
+    values.listen = arguments.listen;
+    auto address = parse_listen(values.listen);
+    if (!address) return std::move(address).error().with_context("--listen");
+  } else if (!values.listen.empty()) {
+    SBX_TRY(at_key(loaded.lines, "listen", parse_listen(values.listen)));
+  }
+  SBX_TRY(check_prompts(loaded));
+  return loaded;
 }
 
 Result<bool> check_configuration(const Arguments& arguments) {
   SBX_TRY(keep_memory_private());
-  SBX_ASSIGN(const AgentConfig configuration, load_configuration(arguments));
+  SBX_ASSIGN(const Configuration loaded, load_configuration(arguments));
+  const AgentConfig& configuration = loaded.values;
   if (!configuration.api_key_credential.empty() &&
       std::getenv("CREDENTIALS_DIRECTORY") == nullptr) {
     SBX_TRY(check_recordings(configuration, true));
     return false;
   }
-  SBX_ASSIGN(const redact::Secret key, providers::configured_key(configuration));
+  SBX_ASSIGN(const redact::Secret key, key_of(loaded));
   SBX_TRY(check_recordings(configuration, !key.empty()));
   return true;
 }
 
 Result<Started> start_up(const Arguments& arguments) {
   SBX_TRY(keep_memory_private());
-  SBX_ASSIGN(AgentConfig configuration, load_configuration(arguments));
-  SBX_ASSIGN(redact::Secret key, providers::configured_key(configuration));
+  SBX_ASSIGN(Configuration loaded, load_configuration(arguments));
+  SBX_ASSIGN(redact::Secret key, key_of(loaded));
+  AgentConfig& configuration = loaded.values;
   if (const auto level = sbx::log::level_from_name(configuration.log_level)) {
     sbx::log::set_level(*level);
   }

@@ -25,7 +25,11 @@
 namespace agentd::daemon {
 
 // The configuration with the command line over it, checked as far as that goes without a host.
-[[nodiscard]] sbx::Result<config::AgentConfig> load_configuration(const Arguments& arguments);
+struct Configuration {
+  config::AgentConfig values;
+  config::KeyLines lines;
+};
+[[nodiscard]] sbx::Result<Configuration> load_configuration(const Arguments& arguments);
 
 // The same with the key's place and the recordings looked into, as at the start: what
 // --check-config says. True: as it is. False: but for a systemd credential, which is not there

@@ -19,7 +19,8 @@ struct KeySource {
 }
 
 // Without the line end. kHost when it is not there, kInvalid when it can be none: empty, several
-// lines, over 4 KiB, or in a file that others may read. No error quotes it.
+// lines, over 4 KiB, or in a file that others may read. No error quotes it, nor a source that may
+// be the key itself: a path that leads nowhere, a name like none of a variable.
 [[nodiscard]] sbx::Result<redact::Secret> load_key(const KeySource& source);
 
 }  // namespace agentd::providers

@@ -76,7 +76,14 @@ TEST(Config, MistakesAreNamedWithFileLineAndKey) {
   EXPECT_NE(error_of("[budget]\nattempts = -1").find("out of range"), std::string::npos);
   EXPECT_NE(error_of("log_level = \"loud\"").find("one of debug, info"), std::string::npos);
   EXPECT_NE(error_of("provider = 3").find("must be a table"), std::string::npos);
-  EXPECT_NE(error_of("socket = \"relative\"").find("absolute path"), std::string::npos);
+  EXPECT_EQ(error_of("socket = \"relative\""),
+            "f:1: key 'socket': must be an absolute path, or empty");
+  EXPECT_EQ(error_of("\n[provider]\nbase_url = \"ftp://x\""),
+            "f:3: key 'provider.base_url': must begin with https:// or http://");
+  EXPECT_EQ(error_of("\n[provider]\nkind = \"openai\""),
+            "f:2: key 'provider': base_url and model must be given");
+  EXPECT_EQ(error_of("[provider]\n\napi_key_env = \"A B\""),
+            "f:3: key 'provider.api_key_env': it is no name of a variable: letters, digits, \"_\"");
   EXPECT_NE(error_of("socket = \"/a\\nb\"").find("one line"), std::string::npos);
   EXPECT_NE(error_of("allow_uids = [4294967295]").find("out of range"), std::string::npos);
 }

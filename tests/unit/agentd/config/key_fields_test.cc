@@ -32,7 +32,7 @@ const std::vector<std::string>& pasted() {
 sbx::Result<void> checked(std::string AgentConfig::* field, const std::string& value) {
   AgentConfig config;
   config.*field = value;
-  return check_key_fields(config);
+  return check_key_fields(config, KeyLines());
 }
 
 TEST(KeyFields, AKeyInTheWrongFieldIsRefusedAndNotRepeated) {
@@ -134,6 +134,27 @@ TEST_F(CheckedConfiguration, FindsAKeyThatTheStartWouldRefuseInItsWords) {
   has(said_of(file(std::string(kKeyText) + "\nmore\n")), "more than a key");
   has(said_of(file(std::string(2U << 20, 'k'))), "longer than");
   has(said_of("api_key_env = \"AGENTD_TEST_UNSET\""), "AGENTD_TEST_UNSET is not set");
+  has(said_of(file("")),
+      (directory_.path() + "/agentd.toml:5: key 'provider.api_key_file': ").c_str());
+}
+
+// Keys that have no shape, or that of a path.
+TEST_F(CheckedConfiguration, DoesNotRepeatWhatMayBeTheKeyItself) {
+  for (const std::string key :
+       {"q8Zk3mVt7+Lw/9sRb2YxNf6HjC0pUeTgA1dKiOo5vXs=", "/q8Zk3mVt7Lw9sRb2YxNf6HjC0pUe",
+        "/q8Zk3mVt7+Lw/9sRb2YxNf6HjC0pUeTgA1dKiOo5v=", "sk-9aB3/dE5fG7hJ1kL+2mN4pQ6rS",
+        "tok_A1b2C3d4E5f6G7h8", "mysecretpassword1", "A1B2C3D4E5F6G7H8"}) {
+    for (const char* field : {"api_key_file", "api_key_credential", "api_key_env"}) {
+      ASSERT_EQ(::setenv("CREDENTIALS_DIRECTORY", directory_.path().c_str(), 1), 0);
+      const std::string said = said_of(std::string(field) + " = \"" + key + "\"");
+      ASSERT_EQ(::unsetenv("CREDENTIALS_DIRECTORY"), 0);
+      EXPECT_EQ(said.find(key.substr(1, 8)), std::string::npos) << said;
+      EXPECT_EQ(said.find("BUT"), std::string::npos) << said;
+      EXPECT_NE(said.find("/agentd.toml:5: key 'provider." + std::string(field) + "': "),
+                std::string::npos)
+          << said;
+    }
+  }
 }
 
 TEST_F(CheckedConfiguration, ACredentialOutsideOfTheServiceIsNotLookedAt) {

@@ -121,6 +121,28 @@ TEST_F(StateDirectory, ThatIsAFileIsRefusedWithAFix) {
   EXPECT_NE(said.find("--state-dir"), std::string::npos) << said;
 }
 
+TEST(Configurations, MistakesThatTheParserCannotSeeAreNamedWithFileLineAndKey) {
+  const sbx::test::TemporaryDirectory directory;
+  const auto said_of = [&](const std::string& text, const std::string& listen = {}) {
+    Arguments arguments;
+    arguments.config = directory.write("agentd.toml", text);
+    arguments.listen = listen;
+    const auto loaded = load_configuration(arguments);
+    return loaded ? "right" : to_string(loaded.error());
+  };
+  const std::string file = directory.path() + "/agentd.toml";
+  EXPECT_EQ(said_of("\nlisten = \"0.0.0.0:1\""),
+            file + ":2: key 'listen': 0.0.0.0:1 is no loopback address with a port");
+  EXPECT_EQ(said_of("\nlisten = \"0.0.0.0:1\"", "127.0.0.1:0"), "right") << "is not used";
+  EXPECT_EQ(said_of("", "0.0.0.0:1"), "--listen: 0.0.0.0:1 is no loopback address with a port");
+  EXPECT_EQ(said_of("[prompts]\ncodegen = \"codegen.v9\""),
+            file + ":2: key 'prompts.codegen': no prompt is called codegen.v9.python");
+  EXPECT_EQ(said_of("[prompts]\n\nrepair = \"repair.v9\""),
+            file + ":3: key 'prompts.repair': no prompt is called repair.v9");
+  EXPECT_EQ(said_of("[prompts]\n\n\ntools = \"tools.v9\""),
+            file + ":4: key 'prompts.tools': no prompt is called tools.v9");
+}
+
 // What --check-config says of a [provider].
 class CheckedRecordings : public ::testing::Test {
  protected:
