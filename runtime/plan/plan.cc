@@ -15,6 +15,17 @@ constexpr std::uint64_t kLeastRoom = 2 * policy::kMiB;
 // What a file of a tmpfs costs the kernel beside its pages: an inode, a name.
 constexpr std::uint64_t kInodeCost = 1024;
 
+std::string amount(std::uint64_t bytes) {
+  const std::string text = policy::size_text(bytes);
+  if (text.find_first_not_of("0123456789") != std::string::npos) return text;
+  return text + (bytes == 1 ? " byte" : " bytes");
+}
+
+// The least limit that lets so much in, in whole M.
+std::string least_memory(std::uint64_t needed) {
+  return policy::size_text((needed + policy::kMiB - 1) / policy::kMiB * policy::kMiB);
+}
+
 Result<const policy::Language*> language_of(const Request& request) {
   const bool has_language = !request.language.empty();
   if (has_language == !request.argv.empty()) {
@@ -44,10 +55,16 @@ Result<void> check_name(const std::string& name) {
 
 // Everything given to a run counts in its memory. `given`: bytes of inputs and code, in whole
 // pages.
+std::uint64_t needed_memory(const Request& request, std::uint64_t given) {
+  const std::uint64_t needed = given + kLeastRoom;
+  if (!request.workspace) return needed;
+  return needed + request.workspace->bytes + request.workspace->inodes * kInodeCost;
+}
+
 Result<void> check_workspace(const policy::Limits& limits, const WorkspaceSize& size,
-                             std::uint64_t given) {
+                             std::uint64_t needed) {
   if (size.bytes > limits.work) {
-    return refused("limits.work", "a workspace of " + policy::size_text(size.bytes) +
+    return refused("limits.work", "a workspace of " + amount(size.bytes) +
                                       " is over its quota (work) of " +
                                       policy::size_text(limits.work));
   }
@@ -56,21 +73,21 @@ Result<void> check_workspace(const policy::Limits& limits, const WorkspaceSize& 
                                              " inodes is over its quota (work_inodes) of " +
                                              std::to_string(limits.work_inodes));
   }
-  const std::uint64_t needed = size.bytes + size.inodes * kInodeCost + given + kLeastRoom;
   if (needed <= limits.memory) return {};
   return refused("limits.memory",
-                 "a workspace of " + policy::size_text(size.bytes) + " in " +
-                     std::to_string(size.inodes) + " inodes needs " + policy::size_text(needed) +
+                 "a workspace of " + amount(size.bytes) + " in " + std::to_string(size.inodes) +
+                     " inodes needs " + amount(needed) +
                      " with what else the run is given, and the memory limit is " +
                      policy::size_text(limits.memory),
-                 "raise memory, or remove files from the workspace: it counts in memory");
+                 "raise memory to " + least_memory(needed) +
+                     " or more, or remove files from the workspace: it counts in memory");
 }
 
 Result<void> check_room(const policy::Limits& limits, const Request& request,
                         std::uint64_t input_bytes, std::uint64_t input_pages) {
   if (input_pages * kPage > limits.input) {
-    return refused("files", "inputs of " + policy::size_text(input_bytes) +
-                                " are over the input limit of " + policy::size_text(limits.input));
+    return refused("files", "inputs of " + amount(input_bytes) + " are over the input limit of " +
+                                policy::size_text(limits.input));
   }
   if (request.files.size() + 1 > limits.input_inodes) {
     return refused("files", std::to_string(request.files.size()) +
@@ -78,20 +95,22 @@ Result<void> check_room(const policy::Limits& limits, const Request& request,
                                 std::to_string(limits.input_inodes) + ")");
   }
   const std::uint64_t given = (pages_of(request.code.size()) + input_pages) * kPage;
+  const std::uint64_t needed = needed_memory(request, given);
+  const std::string raise = "raise --memory to " + least_memory(needed) + " or more";
   if (kLeastRoom > limits.memory) {
     return refused("limits.memory",
                    "the memory limit of " + policy::size_text(limits.memory) +
                        " is less than any program needs to start",
-                   "raise --memory to " + policy::size_text(kLeastRoom) + " or more");
+                   raise);
   }
   if (given + kLeastRoom > limits.memory) {
     return refused("limits.memory",
-                   "inputs and code of " + policy::size_text(input_bytes + request.code.size()) +
+                   "inputs and code of " + amount(input_bytes + request.code.size()) +
                        " leave no room in the memory limit of " + policy::size_text(limits.memory),
-                   "raise --memory: files given to a run count in it");
+                   raise + ": files given to a run count in it");
   }
   if (!request.workspace) return {};
-  return check_workspace(limits, *request.workspace, given);
+  return check_workspace(limits, *request.workspace, needed);
 }
 
 Result<void> plan_inputs(Plan& plan, const Request& request) {

@@ -56,7 +56,7 @@ TEST(Inputs, AreMeasuredAtTheLimitAndPastIt) {
     return refused(with_input("a", std::string(size, 'x')), synthetic_host(), policy).detail;
   };
   EXPECT_EQ(plan(4096), "accepted");
-  EXPECT_EQ(plan(4097), "inputs of 4097 are over the input limit of 4K");
+  EXPECT_EQ(plan(4097), "inputs of 4097 bytes are over the input limit of 4K");
 }
 
 TEST(Inputs, AreCountedWithTheDirectoryThatHoldsThem) {
@@ -76,14 +76,39 @@ TEST(Memory, ThatIsTooLittleForAnyProgramIsNotBlamedOnFiles) {
   EXPECT_EQ(error.fix, "raise --memory to 2M or more");
 }
 
+// The memory limit that a fix names, or 0.
+std::uint64_t advised(const Error& error) {
+  const std::string before = "raise --memory to ";
+  if (error.fix.find(before) != 0) return 0;
+  const std::size_t end = error.fix.find(' ', before.size());
+  const auto size = policy::parse_size(error.fix.substr(before.size(), end - before.size()));
+  return size ? *size : 0;
+}
+
+TEST(Memory, ThatAnErrorAdvisesIsEnough) {
+  for (const std::uint64_t memory : {1, 2, 3, 5, 8}) {
+    for (const std::size_t input : {0, 1, 4096, 6 * 1024 * 1024 + 1}) {
+      policy::Policy policy = default_policy();
+      policy.limits.memory = memory * policy::kMiB;
+      const Request request = with_input("a", std::string(input, 'x'));
+      const Error error = refused(request, synthetic_host(), policy);
+      if (error.detail == "accepted") continue;
+      policy.limits.memory = advised(error);
+      EXPECT_EQ(refused(request, synthetic_host(), policy).detail, "accepted") << error.fix;
+      policy.limits.memory -= policy::kMiB;
+      EXPECT_EQ(advised(refused(request, synthetic_host(), policy)), advised(error));
+    }
+  }
+}
+
 TEST(Inputs, ThatLeaveNoRoomInMemoryAreRefusedWithBothFiguresAndTheFix) {
   policy::Policy policy = default_policy();
   policy.limits.memory = 8 * policy::kMiB;
   const std::string six(6 * policy::kMiB, 'x');
   EXPECT_EQ(refused(with_input("a", six), synthetic_host(), policy).detail, "accepted");
   const Error error = refused(with_input("a", six + "x"), synthetic_host(), policy);
-  expect_invalid(error, "inputs and code of 6291457 leave no room in the memory limit of 8M");
-  EXPECT_EQ(error.fix, "raise --memory: files given to a run count in it");
+  expect_invalid(error, "inputs and code of 6291457 bytes leave no room in the memory limit of 8M");
+  EXPECT_EQ(error.fix, "raise --memory to 9M or more: files given to a run count in it");
 }
 
 TEST(Mounts, OfCodeAndInputAreThereOnlyForWhatTheyHold) {
