@@ -5,6 +5,8 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 
@@ -54,6 +56,32 @@ TEST(PolicyData, TheShippedConstantsAreTheFiles) {
     EXPECT_EQ(shipped->seccomp.loosened, parsed->seccomp.loosened);
     EXPECT_EQ(shipped->seccomp.opened, parsed->seccomp.opened);
   }
+}
+
+TEST(PolicyData, EveryExampleOfTheReadmeLoads) {
+  std::ifstream file(std::string(SBX_SOURCE_DIR) + "/policy/README.md");
+  const std::string readme{std::istreambuf_iterator<char>(file), {}};
+  const std::string opening = "```toml\n";
+  int profiles = 0;
+  int calls = 0;
+  for (std::size_t at = readme.find(opening); at != std::string::npos;
+       at = readme.find(opening, at)) {
+    at += opening.size();
+    const std::string example = readme.substr(at, readme.find("```", at) - at);
+    SCOPED_TRACE(example);
+    if (example.starts_with("[call.")) {
+      ++calls;
+      const std::string filtered = "tier = \"filtered\"\n" + example;
+      const auto rules = parse_rules({{"README.md", filtered}});
+      EXPECT_TRUE(rules) << error_of(rules);
+    } else {
+      ++profiles;
+      const auto policy = parse_policy(example, "README.md");
+      EXPECT_TRUE(policy) << error_of(policy);
+    }
+  }
+  EXPECT_GE(profiles, 1);
+  EXPECT_GE(calls, 1);
 }
 
 TEST(PolicyData, NoShippedProfileLoosensThePolicy) {
