@@ -26,6 +26,9 @@ constexpr std::size_t kSearchedBytes = 16 * 1024;  // of stderr's end: where a t
 constexpr int kMaxMatches = 64;
 constexpr std::size_t kMaxModuleName = 100;
 constexpr std::size_t kMaxNamesShown = 40;
+// Of the memory limit, in percent: a program that aborts with a peak above it most likely had no
+// more.
+constexpr std::uint64_t kNearLimit = 90;
 
 class Notes {
  public:
@@ -33,6 +36,7 @@ class Notes {
 
   std::vector<Note> take() {
     add_endings();
+    add_abort();
     add_caller_limits();
     add_pids();
     add_storage();
@@ -51,6 +55,7 @@ class Notes {
   }
 
   void add_endings();
+  void add_abort();
   void add_caller_limits();
   void add_pids();
   void add_storage();
@@ -122,6 +127,50 @@ void Notes::add_endings() {
         fmt::format("The program was killed because it used up its CPU time limit of {}; use a "
                     "cheaper algorithm, less data, or allow more CPU time.",
                     seconds_text(limit)));
+  }
+}
+
+// The end of stderr, without NULs so that the C matcher sees all of it.
+std::string searched_text(const supervise::Captured& captured) {
+  const std::string& last = captured.tail.empty() ? captured.head : captured.tail;
+  std::string text = last.substr(last.size() - std::min(last.size(), kSearchedBytes));
+  if (&last == &captured.tail && captured.dropped == 0 && text.size() < kSearchedBytes) {
+    const std::size_t missing = std::min(captured.head.size(), kSearchedBytes - text.size());
+    text.insert(0, captured.head, captured.head.size() - missing, missing);
+  }
+  std::replace(text.begin(), text.end(), '\0', ' ');
+  return text;
+}
+
+bool has_note(const std::vector<Note>& notes, std::string_view code) {
+  return std::any_of(notes.begin(), notes.end(), [&](const Note& n) { return n.code == code; });
+}
+
+// A program that keeps to a heap of its own size (Node: --max-old-space-size, a part of the memory
+// limit) ends itself before the kernel would: the abort is by abort(3), or a shell's word for it.
+void Notes::add_abort() {
+  const int status = ending_.payload_wait_status.value_or(0);
+  const bool aborted =
+      (context_.status == Status::kSignal && WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT) ||
+      (context_.status == Status::kExit && WIFEXITED(status) &&
+       WEXITSTATUS(status) == 128 + SIGABRT);
+  if (!aborted || has_note(notes_, "memory")) return;
+  const std::uint64_t limit = context_.limits.memory;
+  const std::uint64_t peak = ending_.usage ? ending_.usage->memory_peak : 0;
+  const std::string used =
+      peak == 0 ? std::string() : fmt::format(", of which it had used {}M", peak / policy::kMiB);
+  const char* const advice = "process less at a time, stream it, or allow more memory";
+  if (searched_text(ending_.err).find("heap out of memory") != std::string::npos) {
+    add("memory",
+        fmt::format("The program reported that its heap was out of memory and aborted; its heap is "
+                    "a part of the {} memory limit{}; {}.",
+                    policy::size_text(limit), used, advice),
+        kProgram);
+  } else if (peak >= limit / 100 * kNearLimit) {
+    add("memory",
+        fmt::format("The program aborted when it had used {}M of the {} memory limit, so what the "
+                    "limit leaves was most likely not enough; {}.",
+                    peak / policy::kMiB, policy::size_text(limit), advice));
   }
 }
 
@@ -260,18 +309,6 @@ void Notes::add_background() {
       "wait for them before it exits.");
 }
 
-// The end of stderr, without NULs so that the C matcher sees all of it.
-std::string searched_text(const supervise::Captured& captured) {
-  const std::string& last = captured.tail.empty() ? captured.head : captured.tail;
-  std::string text = last.substr(last.size() - std::min(last.size(), kSearchedBytes));
-  if (&last == &captured.tail && captured.dropped == 0 && text.size() < kSearchedBytes) {
-    const std::size_t missing = std::min(captured.head.size(), kSearchedBytes - text.size());
-    text.insert(0, captured.head, captured.head.size() - missing, missing);
-  }
-  std::replace(text.begin(), text.end(), '\0', ' ');
-  return text;
-}
-
 // Group 1 of the last match: the last error is the one that ended the program.
 std::optional<std::string> last_match(const std::string& pattern, const std::string& text) {
   regex_t compiled;
@@ -308,10 +345,6 @@ void Notes::add_missing_module(const std::string& text) {
       fmt::format("The module {} is not installed and cannot be, as there is no network; {}.",
                   escape_for_terminal(*module), available),
       kProgram);
-}
-
-bool has_note(const std::vector<Note>& notes, std::string_view code) {
-  return std::any_of(notes.begin(), notes.end(), [&](const Note& n) { return n.code == code; });
 }
 
 // What the program itself said. A disk that was full earlier and the limit on open files leave no

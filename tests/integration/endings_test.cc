@@ -163,6 +163,15 @@ TEST_P(Endings, AHostileCallEndsTheRunAndIsNamed) {
   EXPECT_EQ(result["denials"][0]["tier"], "hostile");
 }
 
+TEST_P(Endings, AHeapOfNodeThatGrowsToItsEndIsExplained) {
+  const json result =
+      run_json({"-l", "js", "-c", "const a = []; for (;;) a.push(new Array(1000).fill(a.length))"});
+  EXPECT_EQ(result["status"], "signal");
+  EXPECT_EQ(result["signal"], SIGABRT);
+  EXPECT_THAT(note_codes(result), Contains("memory"));
+  EXPECT_EQ(result["limits_hit"], json::array());
+}
+
 TEST_P(Endings, ADeniedCallIsCountedByName) {
   const std::string attempt =
       "import ctypes\n"

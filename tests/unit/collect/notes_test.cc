@@ -8,6 +8,7 @@ namespace sbx::collect {
 namespace {
 
 using supervise::Ending;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -47,6 +48,42 @@ TEST(Notes, MemorySaysTheSignalTheLimitAndThatTmpfsCounts) {
   EXPECT_EQ(note.source, "kernel");
   EXPECT_THAT(note.text, HasSubstr("killed (SIGKILL) because it exceeded the 256M memory limit"));
   EXPECT_THAT(note.text, HasSubstr("/tmp"));
+}
+
+TEST(Notes, AHeapThatMetItsEndIsToldByTheProgramsWords) {
+  Ending ending = with_stderr(
+      "FATAL ERROR: Reached heap limit Allocation failed - JavaScript heap out of memory\n");
+  ending.payload_wait_status = SIGABRT;
+  Note note = only_note(ending, {.status = Status::kSignal});
+  EXPECT_EQ(note.code, "memory");
+  EXPECT_EQ(note.source, "program");
+  EXPECT_THAT(note.text, AllOf(HasSubstr("256M memory limit;"), Not(HasSubstr("used"))));
+  ending.usage.emplace().memory_peak = 250 * policy::kMiB;
+  note = only_note(ending, {.status = Status::kSignal});
+  EXPECT_EQ(note.source, "program");
+  EXPECT_THAT(note.text, HasSubstr("256M memory limit, of which it had used 250M"));
+  ending.payload_wait_status = (128 + SIGABRT) << 8;  // its parent, a shell, ended with that
+  EXPECT_EQ(only_note(ending, {.status = Status::kExit}).source, "program");
+  ending.payload_wait_status = 1 << 8;
+  EXPECT_THAT(make_notes(ending, {.status = Status::kExit}), IsEmpty()) << "it may quote another";
+  ending.payload_wait_status = SIGSEGV;
+  EXPECT_THAT(make_notes(ending, {.status = Status::kSignal}), IsEmpty());
+}
+
+TEST(Notes, AnAbortCloseToTheMemoryLimitIsToldByItsPeak) {
+  const auto notes_at = [](std::uint64_t peak, std::uint64_t oom_kills = 0) {
+    Ending ending;
+    ending.payload_wait_status = SIGABRT;
+    ending.usage.emplace().memory_peak = peak;
+    ending.usage->oom_kills = oom_kills;
+    NoteContext context{.status = Status::kSignal};
+    context.limits.memory = 1000;
+    return make_notes(ending, context);
+  };
+  ASSERT_EQ(codes(notes_at(900)), std::vector<std::string>{"memory"});
+  EXPECT_EQ(notes_at(900).front().source, "kernel");
+  EXPECT_THAT(notes_at(899), IsEmpty());
+  EXPECT_EQ(notes_at(1000, 1).size(), 1U) << "the kill is told already";
 }
 
 TEST(Notes, ALimitOfTheCallersSaysWhatItUndercuts) {
