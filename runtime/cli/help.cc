@@ -27,7 +27,8 @@ Program
   --env K=V               add an environment variable (repeatable)
   --stdin FILE            the program's standard input
   --json                  print the result as one JSON document, and nothing else
-  --learn                 print which system calls were denied, and the profile allowing them
+  --learn                 print which system calls were denied, and the run's profile allowing
+                          those that are safe to allow too
 
 Limits (sizes take K, M, G)
   -t, --timeout SECONDS   wall clock, 30           --memory SIZE    256M
@@ -45,7 +46,7 @@ Isolation
 
 Exit codes: the program's own; 128+n for a signal of its own; 124 timeout or CPU time,
 137 memory, 159 hostile system call, 123 output, 130 cancelled, 125 the sandbox could not
-do its work, 2 wrong use.
+do its work or save what came out, 2 wrong use.
 )";
 
 constexpr const char* kDoctor =

@@ -47,10 +47,12 @@ Result<Prepared> prepare(const Arguments& arguments) {
   return prepared;
 }
 
+// Where what comes out goes, and what of it did not arrive.
 struct Streams {
   LiveOutput out{STDOUT_FILENO};
   LiveOutput err{STDERR_FILENO};
   bool given_up = false;  // the run was cancelled because of an error
+  bool unsaved = false;   // a file that was to come out could not be written; `refused` says why
 
   [[nodiscard]] int error() const { return out.error() != 0 ? out.error() : err.error(); }
 };
@@ -65,7 +67,13 @@ RunHooks make_hooks(const Arguments& arguments, const Prepared& prepared, Stream
   // Without a place to put them, files are listed, so that what was not saved can be named.
   const bool wanted = arguments.json || prepared.output;
   hooks.collect = wanted ? collect::CollectMode::kContent : collect::CollectMode::kList;
-  if (prepared.output) hooks.sink = prepared.output->sink();
+  if (prepared.output) {
+    hooks.sink = [&streams, save = prepared.output->sink()](collect::CollectedFile& file, int fd) {
+      Result<void> saved = save(file, fd);
+      streams.unsaved = streams.unsaved || !saved;
+      return saved;
+    };
+  }
   return hooks;
 }
 
@@ -135,8 +143,9 @@ void print_human(const Arguments& arguments, const policy::Policy& policy, const
 }
 
 // A lost result must not look like a delivered one. A reader that left knows that it did.
-int exit_code(const Outcome& outcome, int write_error) {
-  const int code = process_exit_code(outcome);
+int exit_code(const Outcome& outcome, int write_error, bool unsaved = false) {
+  const int own = process_exit_code(outcome);
+  const int code = own == 0 && unsaved ? kExitSandboxError : own;
   if (write_error == 0 || write_error == EPIPE) return code;
   errno = write_error;
   print_lines(error_lines(sys_error("write", "the output could not be written")));
@@ -187,7 +196,7 @@ int run(const Arguments& arguments) {
     write_error = streams.error();
   }
   if (arguments.learn) print_learned(*outcome);
-  return exit_code(*outcome, write_error);
+  return exit_code(*outcome, write_error, streams.unsaved);
 }
 
 }  // namespace sbx::cli

@@ -185,6 +185,14 @@ Result<void> save(int root, const CollectedFile& file, int from) {
   return save_named(parent.get(), name, existing, file, from);
 }
 
+// Why it failed, where the directory itself is the reason: a removed one has no name left
+// (stat(2)), and what the kernel says of it depends on the file system.
+Error not_saved(int root, const std::string& path, Error error) {
+  struct stat info{};
+  if (::fstat(root, &info) != 0 || info.st_nlink != 0) return error;
+  return refused(fmt::format("{} was removed while the program ran", render_path(path)));
+}
+
 Error not_usable(const std::string& path, int sys_errno) {
   Error error = refused(path + " cannot be written");
   error.sys_errno = sys_errno;
@@ -233,7 +241,9 @@ Result<void> OutputDirectory::check(const std::string& path) {
 FileSink OutputDirectory::sink() const {
   // The descriptor's number and not `this`: the object may be moved meanwhile.
   return [path = path_, root = fd_.get()](CollectedFile& file, int fd) -> Result<void> {
-    SBX_TRY(save(root, file, fd));
+    if (auto saved = save(root, file, fd); !saved) {
+      return not_saved(root, path, std::move(saved).error());
+    }
     file.saved_as = path + (path.ends_with('/') ? "" : "/") + file.path;
     return {};
   };

@@ -1,8 +1,10 @@
 // Real work inside: languages, libraries, arguments, files in and out.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "tests/integration/fixture.h"
@@ -70,6 +72,41 @@ TEST_P(Programs, AnyProgramOfTheRootfsRuns) {
   EXPECT_EQ(run({"--", "/bin/echo", "--json", "--"}).out, "--json --\n");
   EXPECT_EQ(run({"--", "true"}).exit_code, 0);
   EXPECT_EQ(run({"--", "sh", "-c", "exit 7"}).exit_code, 7);
+}
+
+TEST_P(Programs, AFileThatCannotBeSavedIsNoSuccess) {
+  const std::string out = directory().path() + "/kept";
+  const std::string go = directory().path() + "/go";
+  for (const bool as_json : {false, true}) {
+    std::filesystem::create_directory(out);
+    std::filesystem::permissions(out, std::filesystem::perms::all);
+    ASSERT_EQ(::mkfifo(go.c_str(), 0666), 0);
+    std::vector<std::string> words{
+        "--output-dir", out,
+        "--stdin",      go,
+        "-c",           "open('/output/a', 'w').write('x'); print(input())"};
+    if (as_json) words.insert(words.begin(), "--json");
+    Process process(command(words), options());
+    // Opened once the run reads it, and so after its directory.
+    std::ofstream writer(go);
+    std::filesystem::remove(out);
+    writer << "go\n" << std::flush;
+    writer.close();
+    const Finished finished = process.finish();
+    EXPECT_EQ(finished.exit_code, 125) << finished.err;
+    EXPECT_THAT(as_json ? finished.out : finished.err, HasSubstr(out + " was removed"));
+    EXPECT_THAT(finished.out, HasSubstr("go"));
+    std::filesystem::remove(go);
+  }
+  std::filesystem::create_directories(out + "/a");  // a name that is taken
+  std::filesystem::permissions(out, std::filesystem::perms::all);
+  const Finished taken =
+      run({"--output-dir", out, "-c", "open('/output/a', 'w'); open('/output/b', 'w')"});
+  EXPECT_EQ(taken.exit_code, 125);
+  EXPECT_THAT(taken.err, AllOf(HasSubstr("/output/a: "), HasSubstr("saved " + out + "/b")));
+  EXPECT_EQ(run({"--output-dir", out, "-c", "open('/output/a', 'w'); exit(3)"}).exit_code, 3);
+  const std::string link = "import os; os.symlink('x', '/output/link')";
+  EXPECT_EQ(run({"--output-dir", out, "-c", link}).exit_code, 0) << "the program's own doing";
 }
 
 TEST_P(Programs, AFileNamedLikeAVerbRunsAsAFile) {

@@ -112,6 +112,24 @@ TEST_F(OutputDirectoryTest, RefusesNamesTakenByDirectoriesAndSpecialFiles) {
   EXPECT_EQ(target_.read("file"), "kept");
 }
 
+TEST_F(OutputDirectoryTest, SaysThatItWasRemovedMeanwhile) {
+  const std::string path = target_.at("out");
+  auto target = OutputDirectory::open(path);
+  ASSERT_TRUE(target);
+  tree_.write("a", "x");
+  tree_.directory("d");
+  tree_.write("d/b", "x");
+  ASSERT_EQ(::rmdir(path.c_str()), 0);
+  for (const bool made_again : {false, true}) {
+    if (made_again) target_.directory("out");
+    const Walk walk = collect_tree(tree_, default_limits(), target->sink());
+    EXPECT_EQ(walk.files.size(), 0U);
+    EXPECT_THAT(walk.reason("a"), HasSubstr(path + " was removed while the program ran"));
+    EXPECT_THAT(walk.reason("d/b"), HasSubstr("was removed"));
+  }
+  EXPECT_THAT(names_in(path), ::testing::IsEmpty());
+}
+
 TEST_F(OutputDirectoryTest, SavesUnderTheExactBytesOfAName) {
   const std::string longest(255, '\xFF');
   for (const std::string& name : {std::string("-rf"), std::string("a\nb"), longest}) {
