@@ -77,23 +77,31 @@ def result_or_raise(json: Any) -> ExecutionResult:
 
 
 class RunStream:
-    """Events of a run that is on. Iterate once; closing it before the end cancels the run."""
+    """Events of a run that is on. Iterate once; closing it before the end cancels the run.
+
+    Leaving the iteration closes it too. More events of a stream that is closed are a ValueError.
+    """
 
     def __init__(self, reply: Reply) -> None:
         self._reply = reply
+        self._closed = False
         self._result: Optional[ExecutionResult] = None
         self.id = reply.header("Sbx-Run-Id")  #: for Client.cancel
 
     @property
     def result(self) -> ExecutionResult:
         """The result, once the last event was seen. Raises RuntimeError before."""
+        if self._result is None and self._closed:
+            raise RuntimeError("there is no result: the stream was closed before its last event")
         if self._result is None:
             raise RuntimeError("the run has not ended: iterate to the last event first")
         return self._result
 
     def __iter__(self) -> Iterator[Event]:
-        with self._reply:
+        with self:
             while self._result is None:
+                if self._closed:
+                    raise ValueError("the stream is closed: it gives no more events")
                 line = self._reply.readline()
                 if not line.endswith(b"\n"):
                     raise Failed("the events ended before the result", code="cut_off",
@@ -104,6 +112,7 @@ class RunStream:
                 yield event
 
     def close(self) -> None:
+        self._closed = True
         self._reply.close()
 
     def __enter__(self) -> RunStream:

@@ -92,7 +92,10 @@ class _Connection(http.client.HTTPConnection):
 
 
 class Reply:
-    """An answer of 2xx, to be read. Closes its connection at the end of the with block."""
+    """An answer of 2xx, to be read. Closes its connection at the end of the with block.
+
+    As with files, reading it after that is a ValueError.
+    """
 
     def __init__(self, daemon: Daemon, connection: http.client.HTTPConnection,
                  response: http.client.HTTPResponse) -> None:
@@ -100,12 +103,14 @@ class Reply:
         self._connection = connection
         self._response = response
         self._read = 0
+        self._closed = False
 
     def header(self, name: str) -> Optional[str]:
         return self._response.getheader(name)
 
     def read(self, size: Optional[int] = None) -> bytes:
         """Up to `size` bytes, b"" at the end; without it everything. Raises Failed when cut off."""
+        self._check_open()
         try:
             piece = self._response.read() if size is None else self._response.read(size)
         except (http.client.HTTPException, OSError) as error:
@@ -118,6 +123,7 @@ class Reply:
         return piece
 
     def readline(self) -> bytes:
+        self._check_open()
         try:
             return self._response.readline()
         except (http.client.HTTPException, OSError) as error:
@@ -139,7 +145,12 @@ class Reply:
             target.write(piece)
             size += len(piece)
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("it is closed: nothing can be read from it any more")
+
     def close(self) -> None:
+        self._closed = True
         self._response.close()
         self._connection.close()
 

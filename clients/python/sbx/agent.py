@@ -86,19 +86,23 @@ class RequestFailed(Failed):
 class RequestStream:
     """Events of a request. Iterate once; closing it before the end cancels the request.
 
-    A connection that is lost is made again, and no event with it: agentd may be restarted.
+    A connection that is lost is made again, and no event with it: agentd may be restarted. More
+    events of a stream that is closed are a ValueError.
     """
 
     def __init__(self, transport: Transport, request_id: str, cancel: bool = True) -> None:
         self.id = request_id
         self._transport = transport
         self._cancel = cancel
+        self._closed = False
         self._seen = 0
         self._result: Optional[AgentResult] = None
 
     @property
     def result(self) -> AgentResult:
         """The result, once the last event was seen. Raises RuntimeError before."""
+        if self._result is None and self._closed:
+            raise RuntimeError("there is no result: the stream was closed before its last event")
         if self._result is None:
             raise RuntimeError("the request has not ended: iterate to the last event first")
         return self._result
@@ -108,12 +112,14 @@ class RequestStream:
         lost = 0
         while self._result is None:
             try:
+                self._check_open()
                 with contextlib.closing(self._connected_events()) as events:
                     for event in events:
                         if event.kind == "end":
                             break
                         lost = 0
                         yield event
+                        self._check_open()
                     else:
                         raise Unavailable("the events ended before the result",
                                           code="disconnected", fix=AGENTD.see_log)
@@ -140,8 +146,13 @@ class RequestStream:
         if self._result.state == "failed":
             raise RequestFailed(self._result)
 
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("the stream is closed: it gives no more events")
+
     def close(self) -> None:
-        """Cancels the request, unless it has ended."""
+        """Cancels the request, unless it has ended, or is only followed."""
+        self._closed = True
         if self._cancel and self._result is None:
             # It may have ended meanwhile; or agentd has, and what it worked on with it.
             with contextlib.suppress(SandboxError):

@@ -229,6 +229,21 @@ class Events(unittest.TestCase):
                     run_request("which?", socket=daemon.path)
             self.assertEqual(asked(daemon)[-1], ("DELETE", "/v1/requests/rq_1"))
 
+    def test_a_stream_that_the_caller_closed_gives_no_more_events(self):
+        with FakeDaemon(ACCEPTED, CANCELLED, events(END), record()) as daemon:
+            with stream_request("which?", socket=daemon.path) as stream:
+                pass
+            with self.assertRaisesRegex(ValueError, "the stream is closed"):
+                list(stream)
+            with self.assertRaisesRegex(RuntimeError, "closed before its last event"):
+                _ = stream.result
+            self.assertEqual(asked(daemon)[-1], ("DELETE", "/v1/requests/rq_1"))
+        with FakeDaemon(events(event(1), event(2))) as daemon:
+            stream = AgentClient(daemon.path).follow("rq_1")
+            with self.assertRaisesRegex(ValueError, "the stream is closed"):
+                for _ in stream:
+                    stream.close()
+
     def test_following_another_request_does_not_cancel_it(self):
         with FakeDaemon(events(event(1))) as daemon:
             with AgentClient(daemon.path).follow("rq_1") as stream:

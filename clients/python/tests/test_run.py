@@ -1,5 +1,6 @@
 """Single runs: what is asked, and what is made of the answer."""
 
+import gc
 import json
 import pathlib
 import tempfile
@@ -159,6 +160,37 @@ class StreamCode(unittest.TestCase):
                     if isinstance(event, Output):
                         break
             self.assertTrue(daemon.disconnected.wait(60))
+
+    def test_a_stream_that_the_caller_closed_is_not_blamed_on_the_daemon(self):
+        def before(stream):
+            with stream:
+                pass
+            list(stream)
+
+        def between(stream):
+            for _ in stream:
+                stream.close()
+
+        def left(stream):
+            for _ in stream:
+                break
+            gc.collect()
+            list(stream)
+
+        for use in (before, between, left):
+            with FakeDaemon(answer(lines(STARTED, OUTPUT, RESULT))) as daemon:
+                stream = stream_code("", socket=daemon.path)
+                with self.assertRaisesRegex(ValueError, "the stream is closed"):
+                    use(stream)
+                with self.assertRaisesRegex(RuntimeError, "closed before its last event"):
+                    _ = stream.result
+
+    def test_a_stream_that_has_ended_stays_so(self):
+        with FakeDaemon(answer(lines(STARTED, RESULT))) as daemon:
+            with stream_code("", socket=daemon.path) as stream:
+                self.assertEqual(len(list(stream)), 2)
+            self.assertEqual(list(stream), [])
+            self.assertTrue(stream.result.ok)
 
     def test_a_refusal_comes_before_the_stream(self):
         with FakeDaemon(problem(422, "invalid_value")) as daemon:

@@ -200,6 +200,14 @@ class Files(unittest.TestCase):
                     read("f")
                 self.assertEqual(raised.exception.code, "cut_off")
 
+    def test_a_file_that_the_caller_closed_is_not_blamed_on_the_daemon(self):
+        with FakeDaemon(MADE, answer(b"content")) as daemon:
+            with self.session(daemon).open("f") as file:
+                self.assertEqual(file.read(3), b"con")
+            for read in (file.read, lambda: file.read(1), file.readline, file.json):
+                with self.assertRaisesRegex(ValueError, "it is closed"):
+                    read()
+
     def test_list_goes_through_all_pages(self):
         def entry(path):
             return {"path": path, "type": "file", "mode": "0644", "size": 1,
