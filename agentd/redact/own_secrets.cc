@@ -1,6 +1,7 @@
 #include "agentd/redact/own_secrets.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <utility>
 
@@ -17,55 +18,108 @@ int hex_value(char c) {
   return -1;
 }
 
-struct Byte {
-  char value = 0;
-  std::size_t length = 0;
-};
+// At most so many escapes of an escape: "%25252B", "\\\\u002B".
+constexpr std::size_t kMaxNested = 8;
 
-std::optional<Byte> hex_digits(std::string_view text, std::size_t skip, std::size_t digits) {
-  if (text.size() < skip + digits) return std::nullopt;
+// The number that starts `text`, of so many digits; nullopt where there are fewer.
+std::optional<int> number(std::string_view text, std::size_t digits, int base) {
+  if (text.size() < digits) return std::nullopt;
   int value = 0;
-  for (std::size_t i = skip; i < skip + digits; ++i) {
-    const int digit = hex_value(text[i]);
-    if (digit < 0) return std::nullopt;
-    value = value * 16 + digit;
+  for (const char c : text.substr(0, digits)) {
+    const int digit = hex_value(c);
+    if (digit < 0 || digit >= base) return std::nullopt;
+    value = value * base + digit;
   }
-  if (value > 0xFF) return std::nullopt;
-  return Byte{static_cast<char>(value), skip + digits};
+  return value;
 }
 
-// One byte as it may be written: itself, %41, \x41, \u0041. The latter three before the first, as
-// a secret may hold a "%" or "\".
-bool take_byte(std::string_view text, char wanted, std::size_t& at) {
-  const std::string_view rest = text.substr(at);
-  std::optional<Byte> byte;
-  if (rest.starts_with('%')) byte = hex_digits(rest, 1, 2);
-  if (rest.starts_with("\\x")) byte = hex_digits(rest, 2, 2);
-  if (rest.starts_with("\\u")) byte = hex_digits(rest, 2, 4);
-  if (byte && byte->value == wanted) {
-    at += byte->length;
-    return true;
-  }
-  if (rest.empty() || rest.front() != wanted) return false;
-  ++at;
-  return true;
+// Below, `wanted` as it may be written at the front of `text`: how long that is; 0: not so.
+
+std::size_t numbered(std::string_view text, char wanted, std::size_t skip, std::size_t digits,
+                     int base) {
+  if (text.size() < skip) return 0;
+  return number(text.substr(skip), digits, base) == wanted ? skip + digits : 0;
 }
 
-std::size_t match_plain(std::string_view text, std::size_t from, std::string_view secret) {
-  std::size_t at = from;
-  for (const char c : secret) {
-    if (!take_byte(text, c, at)) return 0;
+// %2B, %252B
+std::size_t percent_escape(std::string_view text, char wanted) {
+  std::size_t skip = 1;
+  for (std::size_t nested = 0; nested < kMaxNested; ++nested, skip += 2) {
+    if (const std::size_t length = numbered(text, wanted, skip, 2, 16)) return length;
+    if (!text.substr(skip).starts_with("25")) break;
   }
-  return at - from;
+  return 0;
 }
 
-// Line ends inside base64 or hex, also as the escapes \n and \r.
-std::size_t skip_line_ends(std::string_view text, std::size_t at) {
+// \x2B, \u002B, \U0000002B, \53, \053, \+; with more backslashes, as a quoted text has them.
+std::size_t backslash_escape(std::string_view text, char wanted) {
+  std::size_t at = 1;
+  while (at < kMaxNested && at < text.size() && text[at] == '\\') ++at;
+  if (at == text.size()) return 0;
+  const char kind = text[at];
+  if (kind == 'x') return numbered(text, wanted, at + 1, 2, 16);
+  if (kind == 'u') return numbered(text, wanted, at + 1, 4, 16);
+  if (kind == 'U') return numbered(text, wanted, at + 1, 8, 16);
+  for (const std::size_t digits : {3U, 2U, 1U}) {
+    if (const std::size_t length = numbered(text, wanted, at, digits, 8)) return length;
+  }
+  const bool is_sign = hex_value(kind) < 0 && !(kind >= 'a' && kind <= 'z') &&
+                       !(kind >= 'A' && kind <= 'Z') && kind != '\\';
+  return is_sign && kind == wanted ? at + 1 : 0;
+}
+
+// &#43; &#x2B; &plus; &amp;#43;
+std::size_t entity(std::string_view text, char wanted) {
+  constexpr std::array<std::pair<std::string_view, char>, 9> kNamed = {{{"amp;", '&'},
+                                                                        {"lt;", '<'},
+                                                                        {"gt;", '>'},
+                                                                        {"quot;", '"'},
+                                                                        {"apos;", '\''},
+                                                                        {"plus;", '+'},
+                                                                        {"sol;", '/'},
+                                                                        {"equals;", '='},
+                                                                        {"lowbar;", '_'}}};
+  constexpr std::size_t kMaxDigits = 8;
+  std::size_t at = 1;
+  for (std::size_t nested = 0; nested < kMaxNested; ++nested, at += 4) {
+    const std::string_view rest = text.substr(at);
+    for (const auto& [name, value] : kNamed) {
+      if (value == wanted && rest.starts_with(name)) return at + name.size();
+    }
+    if (!rest.starts_with("amp;")) break;
+  }
+  if (!text.substr(at).starts_with('#')) return 0;
+  const bool is_hex = at + 1 < text.size() && (text[at + 1] == 'x' || text[at + 1] == 'X');
+  at += is_hex ? 2 : 1;
+  const std::size_t digits = text.substr(at, kMaxDigits + 1).find(';');
+  if (digits == std::string_view::npos || digits == 0) return 0;
+  const std::size_t length = numbered(text, wanted, at, digits, is_hex ? 16 : 10);
+  return length == 0 ? 0 : length + 1;
+}
+
+// One byte of a secret in one of these forms, or as it is: the latter last, as a secret may hold
+// what begins them.
+std::size_t byte_length(std::string_view text, char wanted) {
+  if (text.empty()) return 0;
+  std::size_t length = 0;
+  if (text.front() == '%') length = percent_escape(text, wanted);
+  if (text.front() == '\\') length = backslash_escape(text, wanted);
+  if (text.front() == '&') length = entity(text, wanted);
+  if (text.front() == '=') length = numbered(text, wanted, 1, 2, 16);  // quoted-printable
+  if (length > 0) return length;
+  return text.front() == wanted ? 1 : 0;
+}
+
+// What wraps a text into lines: blanks and line ends, these also as the escapes \n and \r, or
+// behind the "=" of quoted-printable or the "\" of a shell.
+std::size_t skip_wrap(std::string_view text, std::size_t at) {
+  const auto is = [&](std::size_t where, std::string_view what) {
+    return where < text.size() && what.find(text[where]) != std::string_view::npos;
+  };
   for (;;) {
-    if (at < text.size() && (text[at] == '\n' || text[at] == '\r')) {
+    if (is(at, "\n\r \t")) {
       ++at;
-    } else if (at + 1 < text.size() && text[at] == '\\' &&
-               (text[at + 1] == 'n' || text[at + 1] == 'r')) {
+    } else if ((is(at, "\\") && is(at + 1, "nr\n\r")) || (is(at, "=") && is(at + 1, "\n\r"))) {
       at += 2;
     } else {
       return at;
@@ -73,11 +127,25 @@ std::size_t skip_line_ends(std::string_view text, std::size_t at) {
   }
 }
 
+std::size_t match_plain(std::string_view text, std::size_t from, std::string_view secret) {
+  std::size_t at = from;
+  for (const char c : secret) {
+    std::size_t length = byte_length(text.substr(at), c);
+    if (length == 0 && at > from) {
+      at = skip_wrap(text, at);
+      length = byte_length(text.substr(at), c);
+    }
+    if (length == 0) return 0;
+    at += length;
+  }
+  return at - from;
+}
+
 // What stands between the bytes of "73 6b", "73:6b" or "73-6b", too.
 std::size_t skip_hex_gaps(std::string_view text, std::size_t at) {
-  at = skip_line_ends(text, at);
-  while (at < text.size() && std::string_view(" :-,").find(text[at]) != std::string_view::npos) {
-    at = skip_line_ends(text, at + 1);
+  at = skip_wrap(text, at);
+  while (at < text.size() && std::string_view(":-,").find(text[at]) != std::string_view::npos) {
+    at = skip_wrap(text, at + 1);
   }
   return at;
 }
@@ -110,12 +178,43 @@ bool is_base64(char c) {
          (c >= 'A' && c <= 'Z');
 }
 
+char fold_base32(char c) {
+  return c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+}
+
+bool is_base32(char c) {
+  const char folded = fold_base32(c);
+  return (folded >= 'A' && folded <= 'Z') || (c >= '2' && c <= '7');
+}
+
 // The characters of base64 that the secret alone decides when `offset` bytes stand before it.
 std::string base64_core(std::string_view secret, std::size_t offset) {
   const std::string text = sbx::encode_base64(std::string(offset, '\0') + std::string(secret));
   const std::size_t begin = (offset * 8 + 5) / 6;
   const std::size_t end = (offset + secret.size()) * 8 / 6;
   return text.substr(begin, end - begin);
+}
+
+// The same of base32.
+std::string base32_core(std::string_view secret, std::size_t offset) {
+  constexpr std::string_view kDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
+  const std::size_t skip = (5 - offset * 8 % 5) % 5;  // bits of a digit begun before
+  std::string core;
+  for (std::size_t bit = skip; bit + 5 <= secret.size() * 8; bit += 5) {
+    std::size_t digit = 0;
+    for (std::size_t i = bit; i < bit + 5; ++i) {
+      const auto byte = static_cast<unsigned char>(secret[i / 8]);
+      digit = digit * 2 + ((byte >> (7 - i % 8)) & 1U);
+    }
+    core += kDigits[digit];
+  }
+  return core;
+}
+
+std::string as_base64url(std::string text) {
+  std::replace(text.begin(), text.end(), '+', '-');
+  std::replace(text.begin(), text.end(), '/', '_');
+  return text;
 }
 
 std::string hex_of(std::string_view secret) {
@@ -133,52 +232,69 @@ std::string hex_of(std::string_view secret) {
 OwnSecrets::OwnSecrets(const std::vector<Secret>& secrets) {
   for (const Secret& secret : secrets) {
     if (secret.reveal().size() < kMinSecretBytes) continue;
-    plain_.push_back(secret);
-    for (std::size_t offset = 0; offset < 3; ++offset) {
-      base64_.emplace_back(base64_core(secret.reveal(), offset));
+    longest_ = std::max(longest_, secret.reveal().size());
+    add(Kind::kPlain, secret, {secret.reveal().front(), '%', '\\', '&', '='});
+    add_hex(hex_of(secret.reveal()));
+    for (std::size_t offset = 0; offset < 5; ++offset) {
+      add_base32(base32_core(secret.reveal(), offset));
     }
-    hex_.emplace_back(hex_of(secret.reveal()));
-  }
-  const auto add = [this](char c) { first_.set(static_cast<unsigned char>(c)); };
-  for (const Secret& secret : plain_) add(secret.reveal().front());
-  for (const Secret& form : base64_) {
-    const char c = form.reveal().front();
-    add(c);
-    if (c == '+') add('-');
-    if (c == '/') add('_');
-  }
-  for (const Secret& form : hex_) {
-    const char c = form.reveal().front();
-    add(c);
-    if (c >= 'a') add(static_cast<char>(c - 'a' + 'A'));
-  }
-  if (!plain_.empty()) {
-    add('%');
-    add('\\');
+    for (std::size_t offset = 0; offset < 3; ++offset) {
+      const std::string once = base64_core(secret.reveal(), offset);
+      const std::string url = as_base64url(once);
+      add_base64(once);
+      for (std::size_t again = 0; again < 3; ++again) {
+        add_base64(base64_core(once, again));
+        if (url != once) add_base64(base64_core(url, again));
+      }
+    }
   }
 }
 
-std::size_t OwnSecrets::longest() const {
-  std::size_t bytes = 0;
-  for (const Secret& secret : plain_) bytes = std::max(bytes, secret.reveal().size());
-  return bytes;
+void OwnSecrets::add(Kind kind, Secret text, std::initializer_list<char> first) {
+  for (const char c : first) {
+    std::vector<std::size_t>& forms = by_first_[static_cast<unsigned char>(c)];
+    if (forms.empty() || forms.back() != forms_.size()) forms.push_back(forms_.size());
+  }
+  forms_.push_back({kind, std::move(text)});
+}
+
+void OwnSecrets::add_hex(std::string text) {
+  const char c = text.front();
+  const char other = c >= 'a' ? static_cast<char>(c - 'a' + 'A') : c;
+  add(Kind::kHex, Secret(std::move(text)), {c, other});
+}
+
+void OwnSecrets::add_base32(std::string text) {
+  const char c = text.front();
+  const char other = c >= 'A' ? static_cast<char>(c - 'A' + 'a') : c;
+  add(Kind::kBase32, Secret(std::move(text)), {c, other});
+}
+
+void OwnSecrets::add_base64(std::string text) {
+  const char c = text.front();
+  const char url = as_base64url(std::string(1, c)).front();
+  add(Kind::kBase64, Secret(std::move(text)), {c, url});
+}
+
+std::size_t OwnSecrets::match(const Form& form, std::string_view text, std::size_t at) {
+  const std::string_view wanted = form.text.reveal();
+  if (form.kind == Kind::kPlain) return match_plain(text, at, wanted);
+  if (form.kind == Kind::kHex) return match_wrapped(text, at, wanted, skip_hex_gaps, fold_hex);
+  const bool is_64 = form.kind == Kind::kBase64;
+  std::size_t length = is_64 ? match_wrapped(text, at, wanted, skip_wrap, fold_base64)
+                             : match_wrapped(text, at, wanted, skip_wrap, fold_base32);
+  // The character behind holds the secret's last bits.
+  const std::size_t end = at + length;
+  if (length > 0 && end < text.size() && (is_64 ? is_base64(text[end]) : is_base32(text[end]))) {
+    ++length;
+  }
+  return length;
 }
 
 std::size_t OwnSecrets::match_at(std::string_view text, std::size_t at) const {
-  if (!may_start(text[at])) return 0;
   std::size_t longest = 0;
-  for (const Secret& secret : plain_) {
-    longest = std::max(longest, match_plain(text, at, secret.reveal()));
-  }
-  for (const Secret& form : hex_) {
-    longest = std::max(longest, match_wrapped(text, at, form.reveal(), skip_hex_gaps, fold_hex));
-  }
-  for (const Secret& form : base64_) {
-    std::size_t length = match_wrapped(text, at, form.reveal(), skip_line_ends, fold_base64);
-    if (length == 0) continue;
-    // The character behind holds the secret's last bits.
-    if (at + length < text.size() && is_base64(text[at + length])) ++length;
-    longest = std::max(longest, length);
+  for (const std::size_t form : by_first_[static_cast<unsigned char>(text[at])]) {
+    longest = std::max(longest, match(forms_[form], text, at));
   }
   return longest;
 }

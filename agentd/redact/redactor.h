@@ -4,8 +4,8 @@
 // history, text artifacts) leaves agentd as Clean text, and only a Redactor makes Clean text. Logs
 // and metrics hold none of their words: ids, counts, names and errors of ours. What is redacted:
 // keys by the shapes that vendors give them, private keys in PEM, JSON web tokens, and the daemon's
-// own secrets as they are, in base64, in hex, percent-encoded or with each byte escaped. Binary
-// artifacts are not looked into.
+// own secrets as they are and in the encodings that own_secrets.h names. Binary artifacts are not
+// looked into.
 //
 // SECURITY: a layer beside the boundary, never the boundary: agentd's secrets are not given to the
 // sandbox in the first place.

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -141,6 +143,85 @@ TEST(Redactor, FindsItsOwnSecretsInEveryForm) {
   hides(hex);
 }
 
+// Each byte of it by `write`.
+template <typename Write>
+std::string written(std::string_view secret, Write write) {
+  std::string text;
+  for (const char c : secret) text += write(static_cast<unsigned char>(c));
+  return text;
+}
+
+std::string formatted(const char* format, unsigned value) {
+  char buffer[32];
+  (void)std::snprintf(buffer, sizeof buffer, format, value);
+  return buffer;
+}
+
+constexpr char kApiKey[] = "q8Zk3mVt7+Lw/9sRb2YxNf6_HjC0pUe-gA1dKiOo5vXs=";
+
+TEST(Redactor, FindsItsOwnSecretsInTheFormsOfPagesShellsAndMails) {
+  const Redactor redactor({Secret(kApiKey)});
+  const std::string json = replaced(kApiKey, "/", "\\/");
+  const std::string wrapped = std::string(kApiKey).insert(20, "\n    ");
+  for (const char* format :
+       {"&#%u;", "&#x%X;", "&#%04u;", "&amp;#%u;", "\\%03o", "\\\\%03o", "%%25%02X", "%%2525%02X",
+        "=%02X", "\\\\u%04x", "\\U%08x", "\\x%02x"}) {
+    const std::string all = written(kApiKey, [&](unsigned char c) { return formatted(format, c); });
+    EXPECT_EQ(redactor.clean("a " + all + " z").text(), "a [redacted:own-secret] z") << all;
+    const std::string some = written(kApiKey, [&](unsigned char c) {
+      return std::isalnum(c) != 0 ? std::string(1, static_cast<char>(c)) : formatted(format, c);
+    });
+    EXPECT_EQ(redactor.clean("a " + some + " z").text(), "a [redacted:own-secret] z") << some;
+  }
+  const std::string spaced =
+      written(kApiKey, [](unsigned char c) { return std::string(1, static_cast<char>(c)) + " "; });
+  for (const std::string& text :
+       {json, replaced(json, "\\/", "\\\\/"), wrapped, replaced(wrapped, "\n", "=\r\n"),
+        replaced(wrapped, "\n", "\\\n"), replaced(wrapped, "\n", "\\n"), spaced,
+        replaced(replaced(kApiKey, "+", "&plus;"), "/", "&sol;"),
+        replaced(replaced(kApiKey, "+", "\\+"), "=", "\\=")}) {
+    const std::string clean = redactor.clean("a " + text + "\nz").text();
+    EXPECT_EQ(replaced(clean, " \n", "\n"), "a [redacted:own-secret]\nz") << text;
+  }
+}
+
+TEST(Redactor, FindsItsOwnSecretsInBase64Twice) {
+  const Redactor redactor({Secret(kApiKey)});
+  for (std::size_t before = 0; before < 7; ++before) {
+    for (std::size_t again = 0; again < 4; ++again) {
+      const std::string once = sbx::encode_base64(std::string(before, 'k') + kApiKey + "zz");
+      for (const std::string& form : {once, replaced(replaced(once, "+", "-"), "/", "_")}) {
+        const std::string twice = sbx::encode_base64(std::string(again, 'k') + form);
+        const std::string clean = redactor.clean(twice).text();
+        EXPECT_NE(clean.find("[redacted:own-secret]"), std::string::npos) << before << " " << again;
+        EXPECT_LT(clean.size(), 21 + 50U) << clean;
+      }
+    }
+  }
+}
+
+// By Python's base64.b32encode, of "q8Zk3mVt7+Lw/9s" behind 0 to 4 letters.
+TEST(Redactor, FindsItsOwnSecretsInBase32AtAnyOffset) {
+  const Redactor redactor({Secret("q8Zk3mVt7+Lw/9s")});
+  for (std::string form : {"OE4FU2ZTNVLHINZLJR3S6OLTPJ5A====", "NNYTQWTLGNWVM5BXFNGHOLZZON5HU===",
+                           "NNVXCOC2NMZW2VTUG4VUY5ZPHFZXU6Q=", "NNVWW4JYLJVTG3KWOQ3SWTDXF44XG6T2",
+                           "NNVWW23RHBNGWM3NKZ2DOK2MO4XTS432PI======"}) {
+    EXPECT_NE(redactor.clean(form).text().find("[redacted:own-secret]"), std::string::npos) << form;
+    for (char& c : form) c = static_cast<char>(std::tolower(c));
+    form.insert(form.size() / 2, "\n");
+    EXPECT_NE(redactor.clean(form).text().find("[redacted:own-secret]"), std::string::npos) << form;
+  }
+}
+
+TEST(Redactor, WhatIsNearlyAnOwnSecretStays) {
+  const Redactor redactor({Secret(kApiKey)});
+  for (const char* text :
+       {"q8Zk3mVt7&#44;Lw/9sRb2YxNf6_HjC0pUe-gA1dKiOo5vXs=", "&#113;8Zk3", "\\161\\70", "=71=38=5A",
+        "&&&&amp;amp;amp;", "%25%25%25252525", "\\\\\\\\\\\\\\\\\\\\"}) {
+    EXPECT_EQ(redactor.clean(text).text(), text);
+  }
+}
+
 TEST(Redactor, AnOwnSecretThatBeginsInsideAShapeIsHiddenToItsEnd) {
   const Redactor redactor({Secret(kOwn)});
   EXPECT_EQ(redactor.clean("Bearer 0123456789abcdefghijklmn" + std::string(kOwn) + "!").text(),
@@ -209,8 +290,26 @@ TEST(Redactor, OfAPrivateKeyThatAQuoteCutsNoLineIsLeft) {
 // machine and a sanitizer too.
 TEST(Redactor, TakesLinearTimeAlsoOnHostileText) {
   const Redactor redactor({Secret(std::string(40, 'a') + "b")});
-  for (const char* piece : {"eyJ-", "sk-", "-----BEGIN PRIVATE KEY-----\n", "aaaa", "AKIA ", "%61",
-                            "Bearer eyJ", "1:AA", "\\u0061", "-----BEGIN PRIVATE KEY-----x"}) {
+  for (const char* piece : {"eyJ-",
+                            "sk-",
+                            "-----BEGIN PRIVATE KEY-----\n",
+                            "aaaa",
+                            "AKIA ",
+                            "%61",
+                            "Bearer eyJ",
+                            "1:AA",
+                            "\\u0061",
+                            "&#97;",
+                            "&amp;",
+                            "\\",
+                            "\\141",
+                            "=61",
+                            "%25",
+                            "a\n",
+                            "a \n\n ",
+                            "YWFh",
+                            "MFQW",
+                            "-----BEGIN PRIVATE KEY-----x"}) {
     const auto cost = [&](std::size_t size) {
       std::string text;
       while (text.size() < size) text += piece;
