@@ -61,12 +61,31 @@ bool looks_random(std::string_view token, Digits wanted = Digits::kNeeded) {
   return seen.count() >= distinct && letters > 0 && (digits > 0 || wanted == Digits::kByChance);
 }
 
+// Words, dates and numbers with dashes between are short and plain. A key has a long piece of
+// chance, or one that mixes all that there is.
+bool has_a_piece_of_chance(std::string_view token) {
+  constexpr std::size_t kLong = 16;
+  constexpr std::size_t kMixed = 8;
+  token = token.substr(0, 256);
+  while (!token.empty()) {
+    const std::string_view piece = token.substr(0, token.find_first_of("-_"));
+    token.remove_prefix(std::min(piece.size() + 1, token.size()));
+    const bool digit = std::any_of(piece.begin(), piece.end(), is_digit);
+    const bool lower = std::any_of(piece.begin(), piece.end(), is_lower);
+    const bool upper = std::any_of(piece.begin(), piece.end(), is_upper);
+    if (piece.size() >= kLong && digit && (lower || upper)) return true;
+    if (piece.size() >= kMixed && digit && lower && upper) return true;
+  }
+  return false;
+}
+
 struct Prefixed {
   std::string_view prefix;
   Chars chars;
   std::size_t min;  // of what follows
   std::size_t max;  // exactly `min` when equal; 0: no bound
   std::string_view name;
+  bool by_pieces = false;  // words with dashes between are none
 };
 
 // Longer prefixes before those that they begin with.
@@ -74,7 +93,7 @@ constexpr std::array kPrefixed = {
     Prefixed{"sk-ant-", Chars::kToken, 20, 0, "anthropic-key"},
     Prefixed{"sk-or-v1-", Chars::kHex, 32, 0, "openrouter-key"},
     Prefixed{"sk-lf-", Chars::kToken, 30, 0, "langfuse-key"},
-    Prefixed{"sk-", Chars::kToken, 20, 0, "openai-key"},
+    Prefixed{"sk-", Chars::kToken, 20, 0, "openai-key", true},
     Prefixed{"gsk_", Chars::kAlnum, 20, 0, "groq-key"},
     Prefixed{"xai-", Chars::kAlnum, 40, 0, "xai-key"},
     Prefixed{"pplx-", Chars::kAlnum, 32, 0, "perplexity-key"},
@@ -98,12 +117,12 @@ constexpr std::array kPrefixed = {
     Prefixed{"AIza", Chars::kToken, 35, 35, "google-key"},
     Prefixed{"GOCSPX-", Chars::kToken, 24, 0, "google-client-secret"},
     Prefixed{"ya29.", Chars::kToken, 30, 0, "google-token"},
-    Prefixed{"xoxb-", Chars::kToken, 20, 0, "slack-token"},
-    Prefixed{"xoxp-", Chars::kToken, 20, 0, "slack-token"},
-    Prefixed{"xoxa-", Chars::kToken, 20, 0, "slack-token"},
-    Prefixed{"xoxr-", Chars::kToken, 20, 0, "slack-token"},
-    Prefixed{"xoxs-", Chars::kToken, 20, 0, "slack-token"},
-    Prefixed{"xapp-", Chars::kToken, 20, 0, "slack-token"},
+    Prefixed{"xoxb-", Chars::kToken, 20, 0, "slack-token", true},
+    Prefixed{"xoxp-", Chars::kToken, 20, 0, "slack-token", true},
+    Prefixed{"xoxa-", Chars::kToken, 20, 0, "slack-token", true},
+    Prefixed{"xoxr-", Chars::kToken, 20, 0, "slack-token", true},
+    Prefixed{"xoxs-", Chars::kToken, 20, 0, "slack-token", true},
+    Prefixed{"xapp-", Chars::kToken, 20, 0, "slack-token", true},
     Prefixed{"sk_live_", Chars::kAlnum, 16, 0, "stripe-key"},
     Prefixed{"sk_test_", Chars::kAlnum, 16, 0, "stripe-key"},
     Prefixed{"rk_live_", Chars::kAlnum, 16, 0, "stripe-key"},
@@ -248,6 +267,7 @@ std::optional<Shape> ShapeFinder::prefixed(std::size_t at) {
     if (shape.max != 0 && run > shape.max) continue;
     const Digits digits = shape.min == shape.max ? Digits::kByChance : Digits::kNeeded;
     if (!looks_random(rest.substr(shape.prefix.size(), run), digits)) continue;
+    if (shape.by_pieces && !has_a_piece_of_chance(rest.substr(shape.prefix.size(), run))) continue;
     return Shape{shape.prefix.size() + run, shape.name};
   }
   return std::nullopt;
