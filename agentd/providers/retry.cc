@@ -29,8 +29,10 @@ std::optional<seconds> parse_retry_after(std::string_view value,
   constexpr std::int64_t kMost = 365LL * 24 * 3600;
   std::int64_t number = 0;
   const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error == std::errc() && end == value.data() + value.size()) {
-    return seconds(std::clamp<std::int64_t>(number, 0, kMost));
+  if (end == value.data() + value.size()) {
+    if (error == std::errc()) return seconds(std::clamp<std::int64_t>(number, 0, kMost));
+    // More than fits is a pause as well, longer than anybody waits.
+    if (error == std::errc::result_out_of_range) return seconds(value.front() == '-' ? 0 : kMost);
   }
   std::tm time{};
   const std::string text(value);

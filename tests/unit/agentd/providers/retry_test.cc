@@ -30,9 +30,12 @@ TEST(Retry, RetryAfterIsSecondsOrADate) {
   EXPECT_EQ(parse_retry_after("7", now), seconds(7));
   EXPECT_EQ(parse_retry_after("0", now), seconds(0));
   EXPECT_EQ(parse_retry_after("-3", now), seconds(0));
+  EXPECT_EQ(parse_retry_after("99999999999999999999999", now), seconds(365 * 24 * 3600));
+  EXPECT_EQ(parse_retry_after("-99999999999999999999999", now), seconds(0));
   EXPECT_EQ(parse_retry_after("Tue, 14 Nov 2023 22:14:00 GMT", now), seconds(40));
   EXPECT_EQ(parse_retry_after("Tue, 14 Nov 2023 22:13:00 GMT", now), seconds(0)) << "past";
-  for (const char* bad : {"", "soon", "1.5", "7s", "Tue, 14 Nov 2023", "99999999999999999999999"}) {
+  for (const char* bad :
+       {"", "soon", "1.5", "7s", "Tue, 14 Nov 2023", "99999999999999999999999s"}) {
     EXPECT_EQ(parse_retry_after(bad, now), std::nullopt) << bad;
   }
 }
