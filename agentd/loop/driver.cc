@@ -76,7 +76,7 @@ Task<Event> Driver::step() {
   co_return event;
 }
 
-// Nothing is asked of a model before the sandbox is known to be there.
+// Nothing is asked of a model before the sandbox is known to be there, now.
 Task<std::optional<Event>> Driver::learn_sandbox() {
   std::optional<Event> problem;
   sandbox::InfoOutcome outcome = co_await services_.sandbox.info(&stop_);
@@ -105,10 +105,8 @@ std::vector<providers::Message> Driver::messages() const {
 }
 
 Task<Event> Driver::ask_model() {
-  if (!info_) {
-    const auto problem = co_await learn_sandbox();
-    if (problem) co_return *problem;
-  }
+  const auto problem = co_await learn_sandbox();
+  if (problem) co_return *problem;
   const bool repairing = record_.state.phase == Phase::kRepair;
   providers::RecordingKey key;
   key.request_sha256 = submission_.request_sha256;
@@ -174,6 +172,13 @@ Task<Event> Driver::execute() {
   RunStepOutcome outcome = co_await runs_.run(std::string(to_string(language_)), attempt().code);
   if (auto* none = std::get_if<NotRun>(&outcome)) {
     attempt().run_seconds += none->seconds;
+    // What a sandbox that failed took leaves no time to try it again.
+    if (none->event.kind == Event::Kind::kCeilingReached && record_.state.sandbox_retried &&
+        attempt().failure == FailureClass::kSandbox) {
+      none->event = {.kind = Event::Kind::kSandboxFailed};
+      none->detail = attempt().error->detail;
+      none->cut = false;
+    }
     if (none->event.kind == Event::Kind::kSandboxFailed) {
       attempt().fail(FailureClass::kSandbox, {"sandbox", none->detail});
     } else if (none->cut) {

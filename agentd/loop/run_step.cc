@@ -55,7 +55,9 @@ Task<RunStepOutcome> RunStep::run(std::string language, std::string code) {
 
 NotRun RunStep::give_up(RunPlan plan, const SandboxFailure& failure, double seconds) {
   using Kind = SandboxFailure::Kind;
-  const bool may_have_run = failure.kind == Kind::kLost || failure.kind == Kind::kCancelled;
+  const bool down = failure.kind == Kind::kUnreachable || failure.kind == Kind::kSilent;
+  const bool may_have_run = failure.kind == Kind::kLost || failure.kind == Kind::kCancelled ||
+                            failure.kind == Kind::kSilent;
   if (may_have_run) {
     spending_.settle_run(plan, rounded_up(seconds));
   } else {
@@ -66,7 +68,7 @@ NotRun RunStep::give_up(RunPlan plan, const SandboxFailure& failure, double seco
   if (!failure.fix.empty()) none.detail += ". Fix: " + failure.fix;
   if (stop_.cancelled()) {
     none.event.kind = Event::Kind::kCancelled;
-  } else if (spending_.out_of_time()) {
+  } else if (!down && spending_.out_of_time()) {
     none.event = {.kind = Event::Kind::kCeilingReached, .ceiling = Ceiling::kWallSeconds};
     none.cut = may_have_run;
     none.detail = may_have_run ? "it was ended with the request's time" : "";

@@ -54,16 +54,26 @@ Task<void> ToolsDriver::run() {
   on_change_(record_);
 }
 
-Task<std::optional<Ending>> ToolsDriver::prepare() {
+// Nothing is asked of a model before the sandbox is known to be there, now.
+Task<std::optional<Ending>> ToolsDriver::learn_sandbox() {
   std::optional<Ending> ending;
   sandbox::InfoOutcome outcome = co_await services_.sandbox.info(&stop_);
-  if (auto* failure = std::get_if<sandbox::SandboxFailure>(&outcome)) {
-    detail_ = failure->detail;
-    if (!failure->fix.empty()) detail_ += ". Fix: " + failure->fix;
-    ending = Ending{.reason = stop_.cancelled() ? Reason::kCancelled : Reason::kSandbox};
+  if (auto* info = std::get_if<sandbox::SandboxInfo>(&outcome)) {
+    info_ = std::move(*info);
     co_return ending;
   }
-  const auto& info = std::get<sandbox::SandboxInfo>(outcome);
+  const auto& failure = std::get<sandbox::SandboxFailure>(outcome);
+  detail_ = failure.detail;
+  if (!failure.fix.empty()) detail_ += ". Fix: " + failure.fix;
+  ending = stop_.cancelled() ? Ending{.reason = Reason::kCancelled}
+                             : Ending{Reason::kSandbox, FailureClass::kSandbox, {}};
+  co_return ending;
+}
+
+Task<std::optional<Ending>> ToolsDriver::prepare() {
+  std::optional<Ending> ending = co_await learn_sandbox();
+  if (ending) co_return ending;
+  const sandbox::SandboxInfo& info = *info_;
   conversation_ = services_.composer.tools(record_.text, submission_.files_description, info);
   tools_.push_back(services_.composer.run_code_tool(info));
   for (const sandbox::LanguageInfo& language : info.languages) {
@@ -99,6 +109,8 @@ Task<std::optional<Ending>> ToolsDriver::iterate() {
     co_return ending;
   }
   enter(Phase::kGenerate);
+  ending = co_await learn_sandbox();
+  if (ending) co_return ending;
   providers::RecordingKey key;
   key.request_sha256 = submission_.request_sha256;
   key.label = record_.label;

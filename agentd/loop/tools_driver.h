@@ -32,6 +32,7 @@ class ToolsDriver {
  private:
   // nullopt: go on with another call of the model.
   [[nodiscard]] sbx::async::Task<std::optional<Ending>> iterate();
+  [[nodiscard]] sbx::async::Task<std::optional<Ending>> learn_sandbox();
   [[nodiscard]] sbx::async::Task<std::optional<Ending>> prepare();
   [[nodiscard]] sbx::async::Task<std::optional<Ending>> use_tools(
       std::vector<providers::ToolCall> calls);
@@ -54,6 +55,7 @@ class ToolsDriver {
   RunStep runs_;
   std::vector<providers::Message> conversation_;
   std::vector<providers::Tool> tools_;
+  std::optional<sandbox::SandboxInfo> info_;
   std::vector<std::string> languages_;  // names and aliases
   std::string detail_;
 };

@@ -132,6 +132,18 @@ RunOutcome parse_run(std::string_view body) {
   }
 }
 
+SandboxFailure silence(std::optional<std::chrono::steady_clock::time_point> answered_at) {
+  SandboxFailure failure{.kind = Kind::kSilent,
+                         .detail = "sbxd takes connections and does not answer",
+                         .fix = "see whether sbxd is stopped or hangs, and start it again"};
+  if (answered_at) {
+    const auto ago = std::chrono::duration_cast<std::chrono::seconds>(
+        std::chrono::steady_clock::now() - *answered_at);
+    failure.detail += fmt::format("; it last did {} s ago", ago.count());
+  }
+  return failure;
+}
+
 SandboxFailure parse_problem(int status, std::string_view body) {
   const Json json = Json::parse(body, nullptr, false);
   std::string detail = text_at(json, "detail");

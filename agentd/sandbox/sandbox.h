@@ -82,13 +82,16 @@ struct SandboxFailure {
     kFailed,       // it tried and its own machinery failed
     kLost,         // no answer that can be read: what happened is not known
     kCancelled,
-    kSilent,  // it does not answer whether it is well (watch.h)
+    kSilent,  // it does not answer whether it is well
   };
   Kind kind = Kind::kFailed;
   std::string detail{};
   std::string fix{};
 };
 [[nodiscard]] std::string_view to_string(SandboxFailure::Kind kind);  // "unreachable"
+// kSilent, of one that answered last at that time, if ever.
+[[nodiscard]] SandboxFailure silence(
+    std::optional<std::chrono::steady_clock::time_point> answered_at);
 
 using RunOutcome = std::variant<RunResult, SandboxFailure>;
 using InfoOutcome = std::variant<SandboxInfo, SandboxFailure>;

@@ -6,6 +6,7 @@
 
 #include "agentd/envelope/strict_json.h"
 #include "agentd/sandbox/run_wire.h"
+#include "http/async/task_group.h"
 #include "http/unreachable.h"
 
 namespace agentd::sandbox {
@@ -27,7 +28,6 @@ using Kind = SandboxFailure::Kind;
 constexpr std::size_t kMaxAnswerBytes = 96U << 20;  // files_bytes as base64, twice
 constexpr std::size_t kPoolBytes = 128U << 10;      // larger bodies are not for the loop
 constexpr milliseconds kBesideTheRun{90'000};       // queueing, set-up, collecting
-constexpr milliseconds kInfoTimeout{10'000};
 // So that the last line, which is in the tail half, can be as long as an envelope may be.
 constexpr std::uint64_t kStdoutBytes = 2 * envelope::kMaxJsonBytes;
 constexpr int kOk = 200;
@@ -83,9 +83,9 @@ Task<RunOutcome> SbxdClient::run(RunRequest request, const Cancellation* cancell
   for (int tries = 1;; ++tries) {
     ClientRequest copy = call;
     copy.timeout = time_for(wall, deadline, options_.behind_deadline);
-    ClientResult result = co_await client_.perform(std::move(copy), cancellation);
-    if (const auto* error = std::get_if<ClientError>(&result)) co_return failure_of(*error);
-    auto& response = std::get<ClientResponse>(result);
+    Answer answer = co_await exchange(std::move(copy), cancellation);
+    if (auto* failure = std::get_if<SandboxFailure>(&answer)) co_return std::move(*failure);
+    auto& response = std::get<ClientResponse>(answer);
     if (response.status == kOk) {
       RunOutcome outcome = co_await outcome_of(std::move(response.body));
       co_return outcome;
@@ -97,6 +97,61 @@ Task<RunOutcome> SbxdClient::run(RunRequest request, const Cancellation* cancell
     const Wake wake = co_await loop_.sleep_until(again, cancellation);
     if (wake == Wake::kCancelled) co_return cancelled();
   }
+}
+
+struct SbxdClient::Watched {
+  Cancellation* given_up;
+  std::optional<SandboxFailure> why{};
+};
+
+Task<SbxdClient::Answer> SbxdClient::exchange(ClientRequest call,
+                                              const Cancellation* cancellation) {
+  if (in_doubt_) {  // nothing is sent to one that is still down
+    InfoOutcome outcome = co_await ask_info(cancellation);
+    auto* failure = std::get_if<SandboxFailure>(&outcome);
+    if (failure != nullptr && in_doubt_) co_return std::move(*failure);
+  }
+  const Cancellation nobodys;
+  Cancellation given_up({cancellation == nullptr ? &nobodys : cancellation});
+  Watched watched{.given_up = &given_up};
+  sbx::async::TaskGroup looks(loop_);
+  looks.spawn(look_after(&watched));
+  ClientResult result = co_await client_.perform(std::move(call), &given_up);
+  if (auto* response = std::get_if<ClientResponse>(&result)) {
+    heard();
+    co_return std::move(*response);
+  }
+  if (watched.why) co_return *std::move(watched.why);
+  const auto& error = std::get<ClientError>(result);
+  SandboxFailure failure = failure_of(error);
+  if (failure.kind == Kind::kCancelled) co_return failure;
+  in_doubt_ = true;
+  if (error.kind == ClientError::Kind::kTimeout) {  // the run's doing, or its own?
+    InfoOutcome outcome = co_await ask_info(cancellation);
+    const auto* down = std::get_if<SandboxFailure>(&outcome);
+    if (down != nullptr && down->kind == Kind::kSilent) co_return *down;
+  }
+  co_return failure;
+}
+
+// One that cannot be reached any more may be about to end, and lets its runs end before.
+Task<void> SbxdClient::look_after(Watched* watched) {
+  for (;;) {
+    const auto next = sbx::async::after(options_.look_every);
+    const Wake wake = co_await loop_.sleep_until(next, watched->given_up);
+    if (wake == Wake::kCancelled) co_return;
+    InfoOutcome outcome = co_await ask_info(watched->given_up);
+    auto* failure = std::get_if<SandboxFailure>(&outcome);
+    if (failure == nullptr || failure->kind != Kind::kSilent) continue;
+    watched->why = std::move(*failure);
+    watched->given_up->cancel();
+    co_return;
+  }
+}
+
+void SbxdClient::heard() {
+  heard_at_ = steady_clock::now();
+  in_doubt_ = false;
 }
 
 Task<std::string> SbxdClient::body_of(RunRequest request) {
@@ -114,16 +169,29 @@ Task<RunOutcome> SbxdClient::outcome_of(std::string body) {
 }
 
 Task<InfoOutcome> SbxdClient::info(const Cancellation* cancellation) {
-  if (info_ && steady_clock::now() - info_at_ < options_.info_age) co_return *info_;
+  const auto now = steady_clock::now();
+  const bool answers = !in_doubt_ && heard_at_ && now - *heard_at_ < options_.heard_age;
+  if (answers && info_ && now - info_at_ < options_.info_age) co_return *info_;
+  InfoOutcome outcome = co_await ask_info(cancellation);
+  const auto* failure = std::get_if<SandboxFailure>(&outcome);
+  const bool busy = failure != nullptr && failure->kind == Kind::kBusy;
+  if (busy && info_ && now - info_at_ < options_.info_age) co_return *info_;  // it is there
+  co_return outcome;
+}
+
+Task<InfoOutcome> SbxdClient::ask_info(const Cancellation* cancellation) {
   ClientRequest call;
   call.url = "http://sbxd/v1/info";
   call.unix_socket = options_.socket();
-  call.timeout = kInfoTimeout;
+  call.timeout = options_.answer_time;
   ClientResult result = co_await client_.perform(std::move(call), cancellation);
   if (const auto* error = std::get_if<ClientError>(&result)) {
-    info_.reset();
+    if (error->kind == ClientError::Kind::kCancelled) co_return cancelled();
+    in_doubt_ = true;
+    if (error->kind == ClientError::Kind::kTimeout) co_return silence(heard_at_);
     co_return failure_of(*error);
   }
+  heard();
   const auto& response = std::get<ClientResponse>(result);
   if (response.status != kOk) co_return parse_problem(response.status, response.body);
   auto parsed = parse_info(response.body);

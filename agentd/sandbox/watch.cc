@@ -1,7 +1,5 @@
 #include "agentd/sandbox/watch.h"
 
-#include <fmt/core.h>
-
 #include <utility>
 
 namespace agentd::sandbox {
@@ -31,7 +29,7 @@ Task<InfoOutcome> SandboxWatch::state(const sbx::async::Cancellation* cancellati
     if (wake == Wake::kCancelled) {
       co_return SandboxFailure{.kind = SandboxFailure::Kind::kCancelled, .detail = "cancelled"};
     }
-    if (wake == Wake::kDeadline) co_return silent();
+    if (wake == Wake::kDeadline) co_return silence(answered_at_);
   }
   co_return *seen_;
 }
@@ -39,27 +37,11 @@ Task<InfoOutcome> SandboxWatch::state(const sbx::async::Cancellation* cancellati
 Task<void> SandboxWatch::look() {
   InfoOutcome outcome = co_await sandbox_.info(nullptr);
   if (std::holds_alternative<SandboxInfo>(outcome)) answered_at_ = steady_clock::now();
-  const auto* failure = std::get_if<SandboxFailure>(&outcome);
-  // No answer within the client's time, which is longer than ours.
-  const bool hung = failure != nullptr && failure->kind == SandboxFailure::Kind::kLost &&
-                    steady_clock::now() - *looking_since_ > times_.wait;
-  seen_ = hung ? InfoOutcome(silent()) : std::move(outcome);
+  seen_ = std::move(outcome);
   seen_at_ = steady_clock::now();
   ++looks_;
   looking_since_.reset();
   seen_now_.notify_all();
-}
-
-SandboxFailure SandboxWatch::silent() const {
-  SandboxFailure failure{.kind = SandboxFailure::Kind::kSilent,
-                         .detail = "sbxd takes connections and does not answer",
-                         .fix = "see whether sbxd is stopped or hangs, and start it again"};
-  if (answered_at_) {
-    const auto ago =
-        std::chrono::duration_cast<std::chrono::seconds>(steady_clock::now() - *answered_at_);
-    failure.detail += fmt::format("; it last did {} s ago", ago.count());
-  }
-  return failure;
 }
 
 }  // namespace agentd::sandbox

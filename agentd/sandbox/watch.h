@@ -32,7 +32,6 @@ class SandboxWatch {
  private:
   using Time = std::chrono::steady_clock::time_point;
   [[nodiscard]] sbx::async::Task<void> look();
-  [[nodiscard]] SandboxFailure silent() const;
 
   Sandbox& sandbox_;
   WatchTimes times_;

@@ -95,6 +95,42 @@ class Sandbox(unittest.TestCase):
         stand.start_box()
         until(lambda: stand.agent.call("GET", "/healthz").json()["sandbox"] == "ok", "it is well again")
 
+    def test_one_that_went_is_noticed_before_a_model_is_paid(self):
+        stand = Stand(self)
+        stand.agent.start()
+        self.assertEqual(stand.agent.ask()["state"], "succeeded")
+        self.assertEqual(stand.agent.call("GET", "/healthz").json()["sandbox"], "ok")
+        stand.box.close()
+        os.unlink(stand.where / "sbxd.sock")
+        until(lambda: stand.agent.call("GET", "/healthz").json()["sandbox"] == "unreachable", "healthz tells it")
+        asked = len(stand.model.asked)
+        for path in ("/v1/requests", "/v1/agent"):
+            record = stand.agent.ask(path=path)
+            self.assertEqual((record["state"], record["reason"]["code"], record["reason"]["class"]),
+                             ("failed", "sandbox", "sandbox"))
+            self.assertIn("Fix: start sbxd", record["reason"]["text"])
+            self.assertEqual((record["attempts"], record["cost_usd"]), ([], 0))
+        self.assertEqual(len(stand.model.asked), asked)
+
+    def test_one_that_hangs_in_a_run_is_blamed_and_not_waited_for(self):
+        stand = Stand(self)
+        stand.agent.start()
+        with socket.socket(socket.AF_UNIX) as hung:
+            def hang(number, request):
+                stand.box.close()
+                os.unlink(stand.where / "sbxd.sock")
+                hung.bind(str(stand.where / "sbxd.sock"))
+                hung.listen(128)
+                return program("x")
+            stand.model.reply = hang
+            record = stand.agent.ask()
+        self.assertEqual((record["state"], record["reason"]["code"]), ("failed", "sandbox"))
+        self.assertIn("does not answer", record["reason"]["text"])
+        self.assertIn("start it again", record["reason"]["text"])
+        self.assertEqual([attempt["class"] for attempt in record["attempts"]], ["sandbox"])
+        self.assertLess(record["wall_seconds"], 60)
+        self.assertEqual({reserved for _, _, reserved in balances(stand.agent)}, {0})
+
     def test_answers_that_are_no_results_are_errors_of_ours(self):
         stand = Stand(self)
         stand.agent.start()

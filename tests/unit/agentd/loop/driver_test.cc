@@ -211,6 +211,36 @@ TEST_F(DriverTest, WithoutASandboxNoModelIsAsked) {
   EXPECT_EQ(record_.spent.tokens, 0);
 }
 
+TEST_F(DriverTest, NoRepairIsPaidForOnceTheSandboxIsGone) {
+  run(good, [this](int) -> RunOutcome {
+    sandbox_.info_ = SandboxFailure{
+        .kind = SandboxFailure::Kind::kUnreachable, .detail = "no socket", .fix = "start sbxd"};
+    return failed_run("x");
+  });
+  EXPECT_EQ(states_, "generate execute evaluate repair give_up failed");
+  EXPECT_EQ(provider_.asked.size(), 1U);
+  EXPECT_EQ(record_.state.ending.failure, FailureClass::kSandbox);
+  EXPECT_NE(record_.reason_text.find("no socket. Fix: start sbxd"), std::string::npos)
+      << record_.reason_text;
+}
+
+TEST_F(DriverTest, ASandboxThatHangsUntilTheRequestsTimeIsOverIsBlamedForIt) {
+  for (const auto& took : {milliseconds(20'000), milliseconds(180'500), milliseconds(400'000)}) {
+    begin("r" + std::to_string(took.count()));
+    run(good, [&](int) -> RunOutcome {
+      now_ += took;
+      return SandboxFailure{
+          .kind = SandboxFailure::Kind::kSilent, .detail = "does not answer", .fix = "look"};
+    });
+    EXPECT_EQ(state_name(record_), "failed");
+    EXPECT_EQ(record_.state.ending.reason, Reason::kSandbox);
+    EXPECT_EQ(record_.attempts.at(0).failure, FailureClass::kSandbox);
+    EXPECT_EQ(record_.attempts.at(0).error->code, "sandbox");
+    EXPECT_NE(record_.reason_text.find("does not answer. Fix: look"), std::string::npos)
+        << record_.reason_text;
+  }
+}
+
 TEST_F(DriverTest, AModelThatCannotBeReachedEndsItWithoutACharge) {
   run([](int) -> CompletionResult { return ProviderError{.detail = "refused the key (401)"}; },
       passes);

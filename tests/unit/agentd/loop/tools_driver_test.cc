@@ -134,6 +134,21 @@ TEST_F(ToolsDriverTest, ASandboxThatIsDownInTheMiddleIsToldToTheModel) {
             "The sandbox could not run it:\n<data>\nnobody answers\n</data>");
 }
 
+TEST_F(ToolsDriverTest, NoStepIsPaidForOnceTheSandboxIsGone) {
+  run(
+      [this](int) -> CompletionResult {
+        sandbox_.info_ = SandboxFailure{
+            .kind = SandboxFailure::Kind::kSilent, .detail = "does not answer", .fix = "look"};
+        return calls({run_code("1")});
+      },
+      SandboxFailure{.kind = SandboxFailure::Kind::kSilent, .detail = "does not answer"});
+  EXPECT_EQ(state_name(record_), "failed");
+  EXPECT_EQ(record_.attempts.size(), 1U);
+  EXPECT_EQ(record_.state.ending.failure, FailureClass::kSandbox);
+  EXPECT_NE(record_.reason_text.find("does not answer. Fix: look"), std::string::npos)
+      << record_.reason_text;
+}
+
 TEST_F(ToolsDriverTest, AFailedRunIsAnErrorWithStatusStreamsAndNotes) {
   sandbox::RunResult run_result = test::failed_run("NameError: x");
   run_result.notes = {{"memory", "Kernel fact.", "kernel"}};

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "http/listener.h"
 #include "tests/support/process.h"
@@ -25,7 +26,8 @@ constexpr char kResult[] = R"({"id":"ab","status":"ok","exit_code":0,"signal":nu
   "duration_seconds":1,"stdout":"","stdout_dropped":0,"stderr":"","stderr_dropped":0,"files":[],
   "refused":[],"limits_hit":[],"error":null,"notes":[]})";
 
-// Answers /v1/info with `info`, and runs with a result, or, where it is to hold, not at all.
+// Answers /v1/info with `info`, and runs with a result, or, where it is to hold, not at all. One
+// that hangs answers nothing.
 class PlayedSbxd {
  public:
   PlayedSbxd() : path_(directory_.path() + "/s.sock") {
@@ -45,17 +47,21 @@ class PlayedSbxd {
     "limits":{"wall_seconds":30,"cpus":1,"memory":1,"pids":1,"input":1,"output":1,"work":1,"tmp":1,
       "stdout_bytes":65536,"network":"none"},"ceilings":{},"layers":[]})");
   std::atomic<bool> hold = false;
-  std::string run_heard;  // the body of the last run; read it when the run is over
+  std::atomic<bool> hang = false;
+  std::atomic<bool> hang_in_run = false;
+  std::atomic<int> infos = 0;  // that were asked for
+  std::string run_heard;       // the body of the last run; read it when the run is over
 
  private:
   void serve() {
     while (!ending_) {
-      const sbx::UniqueFd peer(::accept4(listener_->fd(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (peer) exchange(peer.get());
+      sbx::UniqueFd peer(::accept4(listener_->fd(), nullptr, nullptr, SOCK_CLOEXEC));
+      if (peer && !exchange(peer.get())) held_.push_back(std::move(peer));
     }
   }
-  // One for each connection, which is then closed.
-  void exchange(int peer) {
+  // One for each connection, which is then closed. False: it is held without an answer.
+  bool exchange(int peer) {
+    if (hang) return false;
     std::string heard;
     char byte = 0;
     while (!heard.ends_with("\r\n\r\n") && ::recv(peer, &byte, 1, 0) == 1) heard += byte;
@@ -63,23 +69,24 @@ class PlayedSbxd {
     const std::size_t length = heard.find("Content-Length: ");
     if (length != std::string::npos) {
       std::string body(std::stoul(heard.substr(length + 16)), '\0');
-      if (::recv(peer, body.data(), body.size(), MSG_WAITALL) < 0) return;
+      if (::recv(peer, body.data(), body.size(), MSG_WAITALL) < 0) return true;
       run_heard = body;
     }
-    if (run && hold) {
-      (void)::recv(peer, &byte, 1, 0);  // until the client leaves
-      return;
-    }
+    if (run && hang_in_run) hang = true;
+    if (run && (hold || hang)) return false;
+    infos += run ? 0 : 1;
     const std::string body = run ? kResult : info.dump();
     const std::string answer =
         "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: " + std::to_string(body.size()) +
         "\r\n\r\n" + body;
     (void)::send(peer, answer.data(), answer.size(), MSG_NOSIGNAL);
+    return true;
   }
 
   sbx::test::TemporaryDirectory directory_;
   std::string path_;
   std::optional<sbx::http::Listener> listener_;
+  std::vector<sbx::UniqueFd> held_;  // the thread's
   std::atomic<bool> ending_ = false;
   std::thread thread_;
 };
@@ -95,47 +102,57 @@ class SbxdClientTest : public ::testing::Test {
           request.language = "python";
           request.deadline = sbx::async::after(time);
           out = co_await client.run(std::move(request), nullptr);
-        }(client_, left, outcome));
+        }(*client_, left, outcome));
     return *outcome;
   }
-  void learn() {
+  InfoOutcome info() {
     std::optional<InfoOutcome> outcome;
     sbx::async::test::run_on(loop_,
                              [](SbxdClient& client, std::optional<InfoOutcome>& out) -> Task<void> {
                                out = co_await client.info(nullptr);
-                             }(client_, outcome));
-    ASSERT_TRUE(std::holds_alternative<SandboxInfo>(*outcome))
-        << std::get<SandboxFailure>(*outcome).detail;
+                             }(*client_, outcome));
+    return *outcome;
+  }
+  void learn() {
+    const InfoOutcome outcome = info();
+    ASSERT_TRUE(std::holds_alternative<SandboxInfo>(outcome))
+        << std::get<SandboxFailure>(outcome).detail;
+  }
+  void make(SbxdOptions options) {
+    options.socket = [path = sbxd_->path()] { return path; };
+    client_.emplace(loop_, pool_, http_, std::move(options));
   }
   // The limits that the last run asked for.
-  Json limits() { return Json::parse(sbxd_.run_heard)["limits"]; }
+  Json limits() { return Json::parse(sbxd_->run_heard)["limits"]; }
 
-  PlayedSbxd sbxd_;
+  std::optional<PlayedSbxd> sbxd_{std::in_place};
   sbx::async::Loop loop_;
   sbx::async::WorkPool pool_{loop_, 1};
   sbx::http::AsyncClient http_{loop_};
-  SbxdClient client_{loop_,
-                     pool_,
-                     http_,
-                     {.socket = [this] { return sbxd_.path(); },
-                      .info_age = milliseconds(0),
-                      .behind_deadline = milliseconds(200)}};
+  std::optional<SbxdClient> client_;
 };
 
+std::string kind_of(const auto& outcome) {
+  const auto* failure = std::get_if<SandboxFailure>(&outcome);
+  return failure == nullptr ? "ok" : std::string(to_string(failure->kind));
+}
+
 TEST_F(SbxdClientTest, ARunKeepsOfStdoutWhatAnEnvelopeCanNeedWithinTheCeiling) {
+  make({.info_age = milliseconds(0)});
   ASSERT_TRUE(std::holds_alternative<RunResult>(run()));
   EXPECT_FALSE(limits().contains("stdout_bytes")) << "nothing is known of sbxd as yet";
   learn();
   ASSERT_TRUE(std::holds_alternative<RunResult>(run()));
   EXPECT_EQ(limits()["stdout_bytes"], 2U << 20U);
-  sbxd_.info["ceilings"]["stdout_bytes"] = 1U << 20U;
+  sbxd_->info["ceilings"]["stdout_bytes"] = 1U << 20U;
   learn();
   ASSERT_TRUE(std::holds_alternative<RunResult>(run()));
   EXPECT_EQ(limits()["stdout_bytes"], 1U << 20U);
 }
 
 TEST_F(SbxdClientTest, ARunThatIsHeldBackIsGivenUpSoonAfterTheDeadline) {
-  sbxd_.hold = true;
+  make({.behind_deadline = milliseconds(200)});
+  sbxd_->hold = true;
   const auto begin = std::chrono::steady_clock::now();
   const RunOutcome outcome = run(milliseconds(100));
   const auto took = std::chrono::steady_clock::now() - begin;
@@ -143,6 +160,53 @@ TEST_F(SbxdClientTest, ARunThatIsHeldBackIsGivenUpSoonAfterTheDeadline) {
   EXPECT_EQ(std::get<SandboxFailure>(outcome).kind, SandboxFailure::Kind::kLost);
   EXPECT_GE(took, milliseconds(100));
   EXPECT_LT(took, milliseconds(25'000)) << "its wall limit alone is 30 s";
+}
+
+TEST_F(SbxdClientTest, WhatItSaidOfItselfIsForgottenWithACallThatHasNoAnswer) {
+  make({.heard_age = milliseconds(60'000)});
+  learn();
+  learn();
+  EXPECT_EQ(sbxd_->infos, 1) << "it was heard just now";
+  sbxd_.reset();
+  EXPECT_EQ(kind_of(run()), "unreachable");
+  EXPECT_EQ(kind_of(info()), "unreachable");
+}
+
+TEST_F(SbxdClientTest, OneThatWasNotHeardForAWhileIsAskedAgain) {
+  make({.heard_age = milliseconds(0)});
+  learn();
+  learn();
+  EXPECT_EQ(sbxd_->infos, 2);
+  sbxd_.reset();
+  EXPECT_EQ(kind_of(info()), "unreachable");
+}
+
+TEST_F(SbxdClientTest, OneThatHangsDuringARunIsNotWaitedFor) {
+  make({.answer_time = milliseconds(200), .look_every = milliseconds(20)});
+  learn();
+  sbxd_->hang_in_run = true;
+  const auto begin = std::chrono::steady_clock::now();
+  const RunOutcome outcome = run();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, milliseconds(25'000));
+  ASSERT_EQ(kind_of(outcome), "silent");
+  EXPECT_FALSE(std::get<SandboxFailure>(outcome).fix.empty());
+  sbxd_->run_heard.clear();
+  EXPECT_EQ(kind_of(run()), "silent");
+  EXPECT_EQ(sbxd_->run_heard, "") << "no run is sent to one that is known to hang";
+  EXPECT_EQ(kind_of(info()), "silent");
+}
+
+TEST_F(SbxdClientTest, OneThatHangsAtTheDeadlineIsToldFromARunThatIsHeldBack) {
+  make({.answer_time = milliseconds(200), .behind_deadline = milliseconds(50)});
+  sbxd_->hang_in_run = true;
+  EXPECT_EQ(kind_of(run(milliseconds(50))), "silent");
+}
+
+TEST_F(SbxdClientTest, ALongRunOfOneThatAnswersIsWaitedFor) {
+  make({.look_every = milliseconds(10), .behind_deadline = milliseconds(200)});
+  sbxd_->hold = true;
+  EXPECT_EQ(kind_of(run(milliseconds(100))), "lost");
+  EXPECT_GT(sbxd_->infos, 1);
 }
 
 }  // namespace
