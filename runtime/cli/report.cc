@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstring>
 #include <map>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "runtime/cli/write_out.h"
 #include "runtime/policy/limits.h"
 #include "runtime/policy/policy.h"
+#include "runtime/policy/profile_parts.h"
 
 namespace sbx::cli {
 namespace {
@@ -135,6 +137,15 @@ void add_files(const Outcome& outcome, bool saving, Lines& lines) {
   files.add_counts("not saved");
 }
 
+// What the profile itself takes away is its author's decision.
+std::string why_not_offered(const std::string& syscall, const policy::ProfileParts& profile) {
+  const auto& denied = profile.deny;
+  const bool is_own = std::any_of(denied.begin(), denied.end(),
+                                  [&](const auto& each) { return each.first == syscall; });
+  if (is_own) return fmt::format("the profile {} denies it", profile.name);
+  return policy::risk_of_opening(syscall);
+}
+
 }  // namespace
 
 std::string cut_line(std::string_view stream, std::uint64_t dropped, std::uint64_t limit) {
@@ -170,7 +181,7 @@ Lines loosened_lines(const policy::Policy& policy) {
       fmt::format("layer seccomp was loosened by the profile {}: {}", policy.profile, loosening)};
 }
 
-Lines learn_lines(const Outcome& outcome) {
+Lines learn_lines(const Outcome& outcome, std::string_view profile) {
   Lines lines;
   for (const collect::Denial& denial : outcome.denials) {
     lines.push_back(fmt::format("denied: {} ({}), {}{}x", shown(denial.syscall), denial.tier,
@@ -181,32 +192,37 @@ Lines learn_lines(const Outcome& outcome) {
                                 outcome.denials_unlisted));
   }
   if (lines.empty()) return {"no system call was denied"};
-  if (learn_profile(outcome).find("allow = ") != std::string::npos) {
+  if (learn_profile(outcome, profile).find("allow = ") != std::string::npos) {
     lines.emplace_back(
         "a profile that allows those that are safe to allow, for --profile FILE.toml:");
   }
   return lines;
 }
 
-std::string learn_profile(const Outcome& outcome) {
-  std::string names;
+std::string learn_profile(const Outcome& outcome, std::string_view profile) {
+  auto parts = policy::profile_parts(profile);
+  if (!parts) {  // a file that has changed, or a pipe
+    return fmt::format("# the profile cannot be read again, so none is made of it: {}\n",
+                       shown(to_string(parts.error())));
+  }
   std::string left_out;
+  std::size_t offered = 0;
   for (const collect::Denial& denial : outcome.denials) {
     // A foreign ABI or a number without a name ("x32:open", "syscall_600") cannot be allowed.
     const bool nameable =
         denial.syscall.find(':') == std::string::npos && denial.syscall.rfind("syscall_", 0) != 0;
     if (denial.tier == "hostile" || !nameable) continue;
-    if (const std::string why = policy::risk_of_opening(denial.syscall); !why.empty()) {
+    if (const std::string why = why_not_offered(denial.syscall, *parts); !why.empty()) {
       left_out += fmt::format("# {} is not offered, because {}\n", shown(denial.syscall), why);
       continue;
     }
-    names += fmt::format("{}\"{}\"", names.empty() ? "" : ", ", shown(denial.syscall));
+    parts->allow.push_back(denial.syscall);
+    ++offered;
   }
-  if (names.empty()) return left_out;
-  return "name = \"learned\"\n"
-         "description = \"The default profile, and what one program was denied\"\n"
-         "[seccomp]\n" +
-         left_out + "allow = [" + names + "]\n";
+  if (offered == 0) return left_out;
+  parts->description = fmt::format("The {} profile, and what one program was denied", parts->name);
+  parts->name = "learned";
+  return policy::profile_text(*parts, left_out);
 }
 
 Lines error_lines(const Error& error) {

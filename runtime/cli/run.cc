@@ -159,9 +159,9 @@ int write_json(const Outcome& outcome) {
 }
 
 // On stderr, since stdout is the program's; the profile without our prefix, to be copied.
-void print_learned(const Outcome& outcome) {
-  print_lines(learn_lines(outcome));
-  (void)write_out(STDERR_FILENO, learn_profile(outcome));  // as print_lines
+void print_learned(const Outcome& outcome, std::string_view profile) {
+  print_lines(learn_lines(outcome, profile));
+  (void)write_out(STDERR_FILENO, learn_profile(outcome, profile));  // as print_lines
 }
 
 int refuse(const Error& error, const Arguments& arguments, const policy::Policy* policy) {
@@ -195,7 +195,7 @@ int run(const Arguments& arguments) {
     print_human(arguments, policy, *outcome, streams);
     write_error = streams.error();
   }
-  if (arguments.learn) print_learned(*outcome);
+  if (arguments.learn) print_learned(*outcome, arguments.profile);
   return exit_code(*outcome, write_error, streams.unsaved);
 }
 

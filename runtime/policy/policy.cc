@@ -26,15 +26,26 @@ Result<Policy> make_policy(const ShippedProfile& shipped) {
   return policy;
 }
 
-Result<Policy> load_file(const std::string& path) {
+bool is_path(std::string_view name_or_path) {
+  return name_or_path.find('/') != std::string_view::npos || name_or_path.ends_with(".toml");
+}
+
+Result<std::string> read_file(const std::string& path) {
   auto text = sys::read_file(path, kMaxTomlBytes);
-  if (!text) {
-    // What the caller typed: a missing or unreadable file is his to correct.
-    Error error = std::move(text).error().with_context("profile " + path);
-    error.code = ErrorCode::kInvalid;
-    return error;
+  if (text) return text;
+  // What the caller typed: a missing or unreadable file is his to correct.
+  Error error = std::move(text).error().with_context("profile " + path);
+  error.code = ErrorCode::kInvalid;
+  return error;
+}
+
+Result<const ShippedProfile*> find_shipped(std::string_view name) {
+  for (const ShippedProfile& profile : shipped_profile_table()) {
+    if (profile.name == name) return &profile;
   }
-  return parse_policy(*text, path);
+  return invalid(
+      fmt::format("no profile '{}': there are {}", name, fmt::join(shipped_profiles(), ", ")),
+      "give one of these names, or the path of a profile file");
 }
 
 }  // namespace
@@ -46,15 +57,18 @@ std::vector<std::string> shipped_profiles() {
 }
 
 Result<Policy> load_policy(std::string_view name_or_path) {
-  if (name_or_path.find('/') != std::string_view::npos || name_or_path.ends_with(".toml")) {
-    return load_file(std::string(name_or_path));
+  if (is_path(name_or_path)) {
+    SBX_ASSIGN(const std::string text, profile_source(name_or_path));
+    return parse_policy(text, name_or_path);
   }
-  for (const ShippedProfile& profile : shipped_profile_table()) {
-    if (profile.name == name_or_path) return make_policy(profile);
-  }
-  return invalid(fmt::format("no profile '{}': there are {}", name_or_path,
-                             fmt::join(shipped_profiles(), ", ")),
-                 "give one of these names, or the path of a profile file");
+  SBX_ASSIGN(const ShippedProfile* const shipped, find_shipped(name_or_path));
+  return make_policy(*shipped);
+}
+
+Result<std::string> profile_source(std::string_view name_or_path) {
+  if (is_path(name_or_path)) return read_file(std::string(name_or_path));
+  SBX_ASSIGN(const ShippedProfile* const shipped, find_shipped(name_or_path));
+  return std::string(shipped->text);
 }
 
 Result<Policy> parse_policy(std::string_view text, std::string_view origin) {

@@ -17,4 +17,7 @@ namespace sbx::policy {
                                            const std::vector<SeccompSource>& seccomp,
                                            std::uint32_t audit_arch);
 
+// The text of the profile that load_policy would load, a shipped one's too; not checked.
+[[nodiscard]] Result<std::string> profile_source(std::string_view name_or_path);
+
 }  // namespace sbx::policy

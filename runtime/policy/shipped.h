@@ -18,6 +18,7 @@ struct ShippedProfile {
   std::string_view name;
   std::string_view description;
   std::string_view digest;
+  std::string_view text;  // the whole file
   // Name and text of each limit, for set_limit: its table stays the only place that knows their
   // types.
   std::span<const std::pair<std::string_view, std::string_view>> limits;

@@ -66,8 +66,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string json = collect::to_json(outcome);
   require(test::is_utf8(json) && nlohmann::json::accept(json));
   require_safe(cli::outcome_lines(outcome, false));
-  require_safe(cli::learn_lines(outcome));
-  const std::string learned = cli::learn_profile(outcome);
+  require_safe(cli::learn_lines(outcome, "judge"));
+  const std::string learned = cli::learn_profile(outcome, "judge");
   require(learned.find("allow = ") == std::string::npos ||
           policy::parse_policy(learned, "learned"));
   return 0;

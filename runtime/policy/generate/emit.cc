@@ -69,16 +69,18 @@ std::string emit_profile_data(const Policy& policy, std::size_t index) {
   return text;
 }
 
-std::string emit_profiles(const std::vector<Policy>& profiles) {
+std::string emit_profiles(const PolicyData& data) {
+  const std::vector<Policy>& profiles = data.profiles;
   std::string text;
   for (std::size_t i = 0; i < profiles.size(); ++i) text += emit_profile_data(profiles[i], i);
   text += "const ShippedProfile kProfiles[] = {\n";
   for (std::size_t i = 0; i < profiles.size(); ++i) {
     const Policy& policy = profiles[i];
     text += fmt::format(
-        "    {{{}, {}, {}, kLimits{}, kLoosened{}, kOpened{}, {:#x}U, kBpf{}, kActions{}}},\n",
-        literal(policy.profile), literal(policy.description), literal(policy.seccomp.digest), i, i,
-        i, policy.seccomp.audit_arch, i, i);
+        "    {{{}, {}, {},\n    {}, kLimits{}, kLoosened{}, kOpened{}, {:#x}U, kBpf{}, "
+        "kActions{}}},\n",
+        literal(policy.profile), literal(policy.description), literal(policy.seccomp.digest),
+        literal(data.profile_texts[i]), i, i, i, policy.seccomp.audit_arch, i, i);
   }
   return text + "};\n\n";
 }
@@ -124,7 +126,7 @@ std::string emit_shipped(const PolicyData& data) {
       "#include \"runtime/policy/shipped.h\"\n\n#include <array>\n\n"
       "namespace sbx::policy {\nnamespace {\n\n"
       "using Pair = std::pair<std::string_view, std::string_view>;\n\n";
-  text += emit_profiles(data.profiles);
+  text += emit_profiles(data);
   text += emit_seccomp_text(data);
   text += emit_names("kNamesX86_64", SCMP_ARCH_X86_64, 0);
   text += emit_names("kNamesX32", SCMP_ARCH_X32, static_cast<int>(kX32Bit));

@@ -13,6 +13,7 @@ namespace sbx::policy {
 // Everything under policy/, parsed; `seccomp` as name and text.
 struct PolicyData {
   std::vector<Policy> profiles;
+  std::vector<std::string> profile_texts;  // of each, its file
   std::vector<Language> languages;
   std::vector<std::pair<std::string, std::string>> seccomp;
 };

@@ -67,6 +67,7 @@ Result<PolicyData> read_data(const fs::path& root, std::uint32_t audit_arch) {
     SBX_ASSIGN(auto profile, parse_profile(text, file, seccomp, audit_arch));
     SBX_TRY(check_name(file, profile.profile));
     data.profiles.push_back(std::move(profile));
+    data.profile_texts.push_back(text);
   }
   SBX_ASSIGN(const auto languages, read_folder(root, "languages"));
   for (const auto& [file, text] : languages) {

@@ -156,9 +156,11 @@ TEST(Report, ManyFilesOfAKindAreCountedBeyondTheFirstTen) {
 
 TEST(Report, LearnGivesTheProfileThatAllowsTheDenied) {
   Outcome outcome = ended(Status::kOk);
-  outcome.denials = {{"chroot", "deny", 2}, {"mount", "hostile", 1}, {"syscall_600", "deny", 1}};
-  EXPECT_THAT(learn_lines(outcome), Contains("denied: chroot (deny), 2x"));
-  EXPECT_THAT(learn_profile(outcome), HasSubstr("[seccomp]\nallow = [\"chroot\"]\n"));
+  outcome.denials = {
+      {"name_to_handle_at", "deny", 2}, {"mount", "hostile", 1}, {"syscall_600", "deny", 1}};
+  EXPECT_THAT(learn_lines(outcome, "default"), Contains("denied: name_to_handle_at (deny), 2x"));
+  EXPECT_THAT(learn_profile(outcome, "default"),
+              HasSubstr("[seccomp]\nallow = [\"name_to_handle_at\"]\n"));
 }
 
 TEST(Report, CallsThatAreNotSafeToAllowAreNotOfferedButTheReasonIs) {
@@ -192,39 +194,60 @@ TEST(Report, CallsThatAreNotSafeToAllowAreNotOfferedButTheReasonIs) {
                                  "uselib",
                                  "vmsplice",
                                  "memfd_secret",
+                                 "chroot",
+                                 "sethostname",
+                                 "vhangup",
                                  "mount",
                                  "no_such_call"}) {
     Outcome outcome = ended(Status::kOk);
     outcome.denials = {{call, "deny", 1}};
     const std::string comment = "# " + std::string(call) + " is not offered, because ";
-    EXPECT_THAT(learn_profile(outcome), ::testing::StartsWith(comment));
-    EXPECT_THAT(learn_profile(outcome), Not(HasSubstr("allow = ")));
-    EXPECT_EQ(learn_lines(outcome).size(), 1U) << "no profile is announced";
-    outcome.denials.push_back({"chroot", "deny", 1});
-    EXPECT_THAT(learn_profile(outcome), HasSubstr(comment));
-    EXPECT_THAT(learn_profile(outcome), HasSubstr("\nallow = [\"chroot\"]\n"));
-    EXPECT_TRUE(policy::parse_policy(learn_profile(outcome), "learned"));
+    EXPECT_THAT(learn_profile(outcome, "default"), ::testing::StartsWith(comment));
+    EXPECT_THAT(learn_profile(outcome, "default"), Not(HasSubstr("allow = ")));
+    EXPECT_EQ(learn_lines(outcome, "default").size(), 1U) << "no profile is announced";
+    outcome.denials.push_back({"name_to_handle_at", "deny", 1});
+    EXPECT_THAT(learn_profile(outcome, "default"), HasSubstr(comment));
+    EXPECT_THAT(learn_profile(outcome, "default"),
+                HasSubstr("\nallow = [\"name_to_handle_at\"]\n"));
+    EXPECT_TRUE(policy::parse_policy(learn_profile(outcome, "default"), "learned"));
   }
+}
+
+TEST(Report, WhatWasLearnedWithAProfileKeepsWhatThatSays) {
+  Outcome outcome = ended(Status::kOk);
+  outcome.denials = {{"name_to_handle_at", "deny", 1}, {"socket", "deny", 1}};
+  const std::string text = learn_profile(outcome, "judge");
+  EXPECT_THAT(text, HasSubstr("\"The judge profile, and what one program was denied\""));
+  EXPECT_THAT(text, HasSubstr("# socket is not offered, because the profile judge denies it\n"));
+  const auto learned = policy::parse_policy(text, "learned");
+  ASSERT_TRUE(learned) << text;
+  const auto judge = policy::load_policy("judge");
+  EXPECT_EQ(learned->profile, "learned");
+  EXPECT_EQ(learned->limits, judge->limits);
+  EXPECT_THAT(text, HasSubstr("deny = { socket = \"EACCES\" }\n"));
+  EXPECT_THAT(learned->seccomp.opened, ElementsAre("name_to_handle_at"));
+  EXPECT_THAT(learn_profile(outcome, "/no/such.toml"),
+              ::testing::StartsWith("# the profile cannot be read again"));
 }
 
 TEST(Report, HostileCallsAreNeverLearned) {
   Outcome outcome = ended(Status::kSecurity);
   outcome.denials = {{"mount", "hostile", 1}};
-  EXPECT_THAT(learn_lines(outcome), ElementsAre("denied: mount (hostile), 1x"));
-  EXPECT_EQ(learn_profile(outcome), "");
+  EXPECT_THAT(learn_lines(outcome, "default"), ElementsAre("denied: mount (hostile), 1x"));
+  EXPECT_EQ(learn_profile(outcome, "default"), "");
 }
 
 TEST(Report, LearnSaysWhatIsNotKnownOfTheDenied) {
   Outcome outcome = ended(Status::kTimeout);
   outcome.denials = {{"chroot", "deny", 512, true}};
   outcome.denials_unlisted = 7;
-  EXPECT_THAT(learn_lines(outcome),
+  EXPECT_THAT(learn_lines(outcome, "default"),
               AllOf(Contains("denied: chroot (deny), at least 512x"),
                     Contains("denied: 7 calls more, of numbers that are not listed")));
 }
 
 TEST(Report, LearnSaysWhenNothingWasDenied) {
-  EXPECT_THAT(learn_lines(ended(Status::kOk)), ElementsAre("no system call was denied"));
+  EXPECT_THAT(learn_lines(ended(Status::kOk), "default"), ElementsAre("no system call was denied"));
 }
 
 }  // namespace
