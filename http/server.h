@@ -21,6 +21,7 @@
 #include "http/async/loop.h"
 #include "http/listener.h"
 #include "http/message.h"
+#include "http/problem.h"
 #include "http/router.h"
 #include "runtime/base/result.h"
 
@@ -81,6 +82,9 @@ struct ServerOptions {
   // False: 403 `peer_refused`, closed. Unset: everybody whom the socket's mode lets connect.
   std::function<bool(const Peer&)> admit{};
   std::function<void(const Exchange&)> on_exchange{};
+  // Told of each problem that the server itself answers with, before it is written: it may quote
+  // what the client wrote.
+  std::function<void(Problem&)> on_problem{};
 };
 
 class Server {

@@ -122,10 +122,16 @@ Routes::Task Routes::answer(Request& request, Responder& responder, Action actio
   co_await (this->*action)(request, responder, caller);
 }
 
-// Problems quote what clients wrote.
+void clean(Problem& problem, const redact::Redactor& redactor) {
+  const auto clean_text = [&](std::string& text) { text = redactor.clean(text).text(); };
+  clean_text(problem.detail);
+  clean_text(problem.field);
+  clean_text(problem.fix);
+  for (auto& [name, value] : problem.more) clean_text(value);
+}
+
 Routes::Task Routes::send(Responder& responder, Problem problem) const {
-  problem.detail = parts_.redactor.clean(problem.detail).text();
-  problem.field = parts_.redactor.clean(problem.field).text();
+  clean(problem, parts_.redactor);
   Response response = to_response(problem);
   co_await responder.send(std::move(response));
 }

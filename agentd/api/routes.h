@@ -78,6 +78,9 @@ class Routes {
   Parts parts_;
 };
 
+// Problems quote what clients wrote. For those of the server itself, too.
+void clean(sbx::http::Problem& problem, const redact::Redactor& redactor);
+
 // "attachment", with the name in ASCII and as RFC 8187 has it. `name` is what a program chose.
 [[nodiscard]] std::string content_disposition(std::string_view name);
 

@@ -174,6 +174,9 @@ sbx::http::ServerOptions Daemon::server_options() {
              std::find(allowed.begin(), allowed.end(), *peer.uid) != allowed.end();
     };
   }
+  options.on_problem = [this](sbx::http::Problem& problem) {
+    api::clean(problem, started_.redactor);
+  };
   options.on_exchange = [this](const sbx::http::Exchange& exchange) {
     metrics_.count_http(exchange.route, exchange.status);
     if (!exchange.failure.empty()) {

@@ -47,13 +47,12 @@ std::optional<Problem> wrong_parameter(const Route& route, const Query& query) {
   for (const auto& [name, value] : query.all()) {
     const bool is_known = std::find(known.begin(), known.end(), name) != known.end();
     if (is_known && seen.insert(name).second) continue;
-    constexpr std::size_t kShown = 64;
     return Problem{
         .status = 400,
         .code = is_known ? problem_code::kDuplicateParameter : problem_code::kUnknownParameter,
         .detail = is_known ? "this query parameter may be there once"
                            : "this call has no such query parameter",
-        .field = std::string(name.substr(0, kShown)),
+        .field = std::string(name),
         .allowed = known};
   }
   return std::nullopt;
@@ -173,7 +172,7 @@ async::Task<Connection::HeadRead> Connection::read_head(RequestParser& parser) {
 // For what never became a request.
 async::Task<void> Connection::refuse(Problem problem) {
   Answer answer(output_, nullptr, {});
-  co_await answer.send(to_response(problem));
+  co_await answer.send(core_.response_of(std::move(problem)));
 }
 
 async::Task<void> Connection::exchange(Exchanging& current) {
@@ -183,12 +182,12 @@ async::Task<void> Connection::exchange(Exchanging& current) {
   current.answer.emplace(output_, unread, current.terms);
   if (problem) {
     ++core_.counters.malformed;
-    co_await current.answer->send(to_response(*problem));
+    co_await current.answer->send(core_.response_of(*std::move(problem)));
     co_return;
   }
   if (!gone_.cancelled()) co_await run_handler(current);
   if (current.answer->begun() || gone_.cancelled()) co_return;
-  co_await current.answer->send(to_response(internal_error()));
+  co_await current.answer->send(core_.response_of(internal_error()));
 }
 
 async::Task<std::optional<Problem>> Connection::prepare(Exchanging& current) {

@@ -4,6 +4,7 @@
 #include "http/async/cancellation.h"
 #include "http/async/loop.h"
 #include "http/connection/peer_ledger.h"
+#include "http/problem.h"
 #include "http/router.h"
 #include "http/server.h"
 
@@ -20,6 +21,14 @@ struct Core {
                 .bytes_per_peer = options.limits.buffered_bytes_per_peer,
                 .unsent = options.limits.unsent_bytes,
                 .unsent_per_peer = options.limits.unsent_bytes_per_peer}) {}
+
+  // The field may be a name of the client's: cut once it has been seen whole.
+  [[nodiscard]] Response response_of(Problem problem) const {
+    constexpr std::size_t kShown = 64;
+    if (options.on_problem) options.on_problem(problem);
+    problem.field = problem.field.substr(0, kShown);
+    return to_response(problem);
+  }
 
   async::Loop& loop;
   const Router& router;

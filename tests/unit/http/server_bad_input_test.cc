@@ -10,6 +10,7 @@ using test::http_request;
 using test::RawClient;
 using test::RawReply;
 using test::RunningServer;
+using test::ServerSetup;
 
 // Each of these must be refused by itself, with the connection closed, and nobody else disturbed.
 TEST(BadInput, IsRefusedAndTheConnectionClosed) {
@@ -166,6 +167,21 @@ TEST(BadInput, AQueryParameterThatIsUnknownOrThereTwiceIsRefused) {
   const RawReply twice = server.get("/strict?a=1&b=2&a=1");
   EXPECT_EQ(twice.status, 400);
   EXPECT_NE(twice.body.find("duplicate_parameter"), std::string::npos);
+}
+
+// Whoever looks for keys in it sees the name whole, and the client no more than its beginning.
+TEST(BadInput, AProblemOfTheServersOwnIsShownBeforeItIsSent) {
+  ServerSetup setup;
+  setup.on_problem = [](Problem& problem) {
+    const std::size_t at = problem.field.find(std::string(40, 'k'));
+    if (at != std::string::npos) problem.field.replace(at, 40, "[none]");
+  };
+  RunningServer server(setup);
+  const std::string name = std::string(50, 'a') + std::string(40, 'k') + std::string(100, 'b');
+  EXPECT_NE(server.get("/strict?" + name + "=1")
+                .body.find(R"("field":")" + std::string(50, 'a') + "[none]" + std::string(8, 'b') +
+                           R"(")"),
+            std::string::npos);
 }
 
 TEST(BadInput, AnEncodedBodyIsRefused) {

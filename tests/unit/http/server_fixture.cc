@@ -164,7 +164,8 @@ RunningServer::RunningServer(ServerSetup setup) {
   path = directory_ + "/s.sock";
   add_routes();
   ServerOptions options{setup.limits, std::move(setup.admit),
-                        [this](const Exchange& exchange) { exchanges_.push_back(exchange); }};
+                        [this](const Exchange& exchange) { exchanges_.push_back(exchange); },
+                        std::move(setup.on_problem)};
   server_ = std::make_unique<Server>(loop_, router_, std::move(options));
   tasks_ = std::make_unique<async::TaskGroup>(loop_);
   auto listener = setup.tcp ? Listener::tcp("127.0.0.1", 0) : Listener::unix_socket({.path = path});

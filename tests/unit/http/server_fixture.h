@@ -26,6 +26,7 @@ struct ServerSetup {
   ServerLimits limits{};
   bool tcp = false;
   std::function<bool(const Peer&)> admit{};
+  std::function<void(Problem&)> on_problem{};
 };
 
 // What handlers saw, for the test's thread.
