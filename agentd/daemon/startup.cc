@@ -66,7 +66,7 @@ Result<void> listen_on_tcp(Started& started, const redact::Secret& token) {
   SBX_ASSIGN(const Address address, parse_listen(started.configuration.listen));
   SBX_ASSIGN(Listener listener, Listener::tcp(address.host, address.port));
   const std::string host = address.host == "::1" ? "[::1]" : address.host;
-  started.url = fmt::format("http://{}:{}/?token={}", host, listener.port(), token.reveal());
+  started.url = fmt::format("http://{}:{}/v1/info?token={}", host, listener.port(), token.reveal());
   started.guard.emplace(token, listener.port());
   started.listeners.push_back(std::move(listener));
   return {};

@@ -206,14 +206,18 @@ class Life(unittest.TestCase):
                 connection.request("GET", target, headers={name.replace("_", "-"): value
                                                            for name, value in headers.items()})
                 answer = connection.getresponse()
-                return answer.status, json.loads(answer.read()).get("code")
+                body = answer.read().decode()
+                self.assertNotIn(token, body)
+                return answer.status, json.loads(body).get("code")
             finally:
                 connection.close()
 
+        self.assertEqual(call(f"{url.path}?{url.query}"), (200, None), "the URL as it was printed")
         self.assertEqual(call("/v1/requests"), (401, "token_required"))
         self.assertEqual(call("/v1/requests?token=" + token[:-1] + "x"), (401, "token_required"))
         self.assertEqual(call("/v1/requests?token=" + token), (200, None))
         self.assertEqual(call("/v1/requests", Authorization=f"Bearer {token}"), (200, None))
+        self.assertEqual(call(f"/v1/requests?{token}=1"), (400, "unknown_parameter"))
         self.assertEqual(call("/v1/requests", Authorization=f"Bearer {token}", Host="example.com"),
                          (403, "wrong_host"))
         self.assertEqual(call("/v1/requests", Authorization=f"Bearer {token}", Origin="http://example.com"),
