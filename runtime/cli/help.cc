@@ -87,7 +87,8 @@ out, killing and memory by what came of the run. Takes well under a minute. One 
                           would stop fails
 
 Exit codes: 0 nothing failed, 1 an attack or a control did, 125 there was no sandbox to attack,
-2 wrong use.
+130 cancelled, 2 wrong use. Cancelled by a signal (SIGINT, SIGTERM, SIGHUP, SIGQUIT) it removes what
+it made; what a SIGKILL leaves, the next selftest removes.
 )";
 
 constexpr const char* kExplain =

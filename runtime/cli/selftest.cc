@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "runtime/cli/cancel.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/request.h"
 #include "runtime/cli/selftest_cases.h"
@@ -30,9 +31,10 @@ struct CaseResult {
   std::string control;
 };
 
-Observation observe_inside(Sandbox& sandbox, const AttackCase& attack,
-                           const std::string& argument) {
+Observation observe_inside(Sandbox& sandbox, const AttackCase& attack, const std::string& argument,
+                           int cancel_fd) {
   RunHooks hooks;
+  hooks.cancel_fd = cancel_fd;
   hooks.collect = collect::CollectMode::kNone;
   const Result<collect::Outcome> outcome = sandbox.run(probe_request(attack.act, argument), hooks);
   if (outcome) return observe(*outcome);
@@ -54,24 +56,29 @@ std::vector<std::string> callers_words(const plan::Image& image,
 }
 
 // A program that does nothing must run to its end: where it cannot, there is nothing to attack.
-Result<collect::Outcome> run_nothing(Sandbox& sandbox) {
+Result<collect::Outcome> run_nothing(Sandbox& sandbox, int cancel_fd) {
   RunHooks hooks;
+  hooks.cancel_fd = cancel_fd;
   hooks.collect = collect::CollectMode::kNone;
   return sandbox.run(probe_request("nothing", ""), hooks);
 }
 
+// Until the caller wishes to stop; then what is returned is not all.
 std::vector<CaseResult> attack(Sandbox& sandbox, const policy::Policy& policy,
                                const Ceilings& ceilings, const ControlGround& ground,
-                               const std::vector<std::string>& missing) {
+                               const std::vector<std::string>& missing, int cancel_fd) {
   std::vector<CaseResult> results;
   for (const AttackCase& attack : attack_cases()) {
-    const Observation inside = observe_inside(sandbox, attack, ground.resolve(attack.argument));
-    const std::optional<Observation> control = run_control(attack, ground);
+    if (is_cancelled(cancel_fd)) return results;
+    const Observation inside =
+        observe_inside(sandbox, attack, ground.resolve(attack.argument), cancel_fd);
+    const std::optional<Observation> control = run_control(attack, ground, cancel_fd);
     results.push_back({attack.attack_class, attack.name, attack.layer,
                        judge(attack, inside, control, &policy.seccomp), describe(inside),
                        control ? describe(*control) : "needs root"});
   }
-  for (RunCaseResult& result : attack_by_runs(sandbox, policy, ceilings, ground, missing)) {
+  for (RunCaseResult& result :
+       attack_by_runs(sandbox, policy, ceilings, ground, missing, cancel_fd)) {
     const RunCase& attack = *result.attack;
     results.push_back({attack.attack_class, attack.name, attack.layer, result.state,
                        std::move(result.inside), std::move(result.control)});
@@ -83,9 +90,10 @@ std::vector<CaseResult> attack(Sandbox& sandbox, const policy::Policy& policy,
 struct Attacked {
   std::vector<CaseResult> results;
   std::optional<collect::Outcome> failed;  // the run of nothing, where that failed
+  bool cancelled = false;                  // by the caller: the rest means nothing
 };
 
-Result<Attacked> attack_sandbox(const Arguments& arguments) {
+Result<Attacked> attack_sandbox(const Arguments& arguments, int cancel_fd) {
   SandboxOptions options;
   SBX_ASSIGN(options.config, policy::load_runtime_config());
   SBX_ASSIGN(options.policy, make_policy(arguments));
@@ -97,10 +105,21 @@ Result<Attacked> attack_sandbox(const Arguments& arguments) {
   ceilings.lower(options.policy.limits);  // as open() does: the run cases start from the same
   const policy::Policy policy = options.policy;
   SBX_ASSIGN(Sandbox sandbox, Sandbox::open(std::move(options)));
-  SBX_ASSIGN(collect::Outcome nothing, run_nothing(sandbox));
-  if (!nothing.ok()) return Attacked{{}, std::move(nothing)};
+  SBX_ASSIGN(collect::Outcome nothing, run_nothing(sandbox, cancel_fd));
+  if (!nothing.ok()) return Attacked{{}, std::move(nothing), false};
   SBX_ASSIGN(const ControlGround ground, ControlGround::prepare(words));
-  return Attacked{attack(sandbox, policy, ceilings, ground, missing_layers(nothing)), std::nullopt};
+  return Attacked{
+      attack(sandbox, policy, ceilings, ground, missing_layers(nothing), cancel_fd), {}, false};
+}
+
+// Everything of it is gone when this returns. Signals are ours only in here.
+Result<Attacked> attack_unless_cancelled(const Arguments& arguments) {
+  SBX_ASSIGN(CancelSignals signals, CancelSignals::block());
+  Result<Attacked> attacked = attack_sandbox(arguments, signals.fd());
+  bool cancelled = false;
+  while (signals.take()) cancelled = true;
+  if (cancelled) return Attacked{{}, {}, true};
+  return attacked;
 }
 
 std::size_t count(const std::vector<CaseResult>& results, CaseState state) {
@@ -160,7 +179,11 @@ std::string to_json_text(const std::vector<CaseResult>& results) {
 }  // namespace
 
 int selftest(const Arguments& arguments) {
-  const Result<Attacked> attacked = attack_sandbox(arguments);
+  const Result<Attacked> attacked = attack_unless_cancelled(arguments);
+  if (attacked && attacked->cancelled) {
+    print_lines({"cancelled"});
+    return kExitCancelled;
+  }
   if (!attacked && attacked.error().code == ErrorCode::kInvalid) {
     print_lines(error_lines(attacked.error()));
     return kExitUsage;

@@ -5,6 +5,7 @@
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
 #include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -62,6 +63,9 @@ bool route_everything_to(int interface, unsigned char family) {
 // In the child: becomes sbx-probe. Only comes back, with the step that failed, when it did not.
 Act become_probe(const AttackCase& attack, const ControlGround& ground, int program, int output) {
   (void)::alarm(kControlSeconds);  // survives the exec
+  sigset_t none;
+  sigemptyset(&none);
+  (void)::pthread_sigmask(SIG_SETMASK, &none, nullptr);  // what selftest blocks must not hold it up
   if (attack.control == Control::kThrowAway) {
     if (Act act = enter_throw_away(); !act.ok()) return act;
   }
@@ -79,7 +83,25 @@ Act become_probe(const AttackCase& attack, const ControlGround& ground, int prog
   return failed("execute the probe");
 }
 
-Observation control_in_child(const AttackCase& attack, const ControlGround& ground) {
+// What the probe says, to the end of it. None once `cancel_fd` is readable.
+std::optional<std::string> hear(int output, int cancel_fd) {
+  std::string text;
+  char bytes[kMaxProbeOutput];
+  for (;;) {
+    pollfd all[] = {{output, POLLIN, 0}, {cancel_fd, POLLIN, 0}};
+    if (::poll(all, std::size(all), -1) < 0) {
+      if (errno == EINTR) continue;
+      return text;
+    }
+    if (all[1].revents != 0) return std::nullopt;
+    const ssize_t got = ::read(output, bytes, sizeof bytes);
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0 || text.size() >= kMaxProbeOutput) return text;
+    text.append(bytes, static_cast<std::size_t>(got));
+  }
+}
+
+Observation control_in_child(const AttackCase& attack, const ControlGround& ground, int cancel_fd) {
   Observation seen;
   Result<UniqueFd> program = sys::sealed_memfd("sbx-probe", probe_program(), true);
   auto pipe = sys::pipe();
@@ -99,11 +121,12 @@ Observation control_in_child(const AttackCase& attack, const ControlGround& grou
     ::_exit(1);
   }
   pipe->second.reset();
-  const Result<std::string> output = sys::read_all(pipe->first.get(), kMaxProbeOutput);
+  const std::optional<std::string> output = hear(pipe->first.get(), cancel_fd);
+  if (!output) (void)::kill(pid, SIGKILL);  // ours and unreaped: it names no one else
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   if (!output) {
-    seen.trouble = to_string(output.error());
+    seen.trouble = "cancelled";
     return seen;
   }
   return parse_probe_line(*output);
@@ -137,9 +160,10 @@ Act enter_throw_away() {
   return lead_everything_to_loopback();
 }
 
-std::optional<Observation> run_control(const AttackCase& attack, const ControlGround& ground) {
+std::optional<Observation> run_control(const AttackCase& attack, const ControlGround& ground,
+                                       int cancel_fd) {
   if (attack.control == Control::kRoot && ::geteuid() != 0) return std::nullopt;
-  return control_in_child(attack, ground);
+  return control_in_child(attack, ground, cancel_fd);
 }
 
 }  // namespace sbx::cli

@@ -9,9 +9,11 @@
 
 namespace sbx::cli {
 
-// None where the control does not apply to this caller. Blocking; at most 10 seconds.
+// None where the control does not apply to this caller. Blocking; at most 10 seconds, and no longer
+// than until `cancel_fd` (borrowed) is readable.
 [[nodiscard]] std::optional<Observation> run_control(const AttackCase& attack,
-                                                     const ControlGround& ground);
+                                                     const ControlGround& ground,
+                                                     int cancel_fd = -1);
 
 // In a forked child: fresh user, mount, net, ipc and uts namespaces. As nobody of the host's (root
 // becomes an id that is nobody's), and root of the new ones; everything is routed to a loopback

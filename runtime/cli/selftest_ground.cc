@@ -1,9 +1,11 @@
 #include "runtime/cli/selftest_ground.h"
 
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <netinet/in.h>
+#include <sys/file.h>
 #include <sys/ipc.h>
 #include <sys/msg.h>
 #include <sys/socket.h>
@@ -13,7 +15,9 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "runtime/base/sys.h"
@@ -22,7 +26,11 @@ namespace sbx::cli {
 namespace {
 
 constexpr int kNeverAccepted = 1024;  // connections that wait, rather than the one who connects
-constexpr int kKeyBase = 0x53420000;  // "SB": a key of our own, whose low half is the pid
+constexpr int kAttempts = 16;
+constexpr char kPlace[] = "/tmp/";
+constexpr std::string_view kName = "sbx-selftest-";
+constexpr std::string_view kTemplate = "XXXXXX";  // of mkdtemp(3)
+constexpr const char* kFiles[] = {"canary", "socket", "node"};
 
 Result<UniqueFd> listening(int family, const sockaddr* address, socklen_t size) {
   UniqueFd fd(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
@@ -66,6 +74,76 @@ std::string encoded(const std::vector<std::string>& words) {
   return text;
 }
 
+// "S" and a hash (FNV-1a) of the directory's name: a key that needs no record.
+key_t key_of(std::string_view name) {
+  std::uint32_t hash = 2166136261U;
+  for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+  return static_cast<key_t>(0x53000000U | (hash & 0xffffffU));
+}
+
+// Only one that is as make_queue() made it.
+void remove_left_queue(key_t key) {
+  const int queue = ::msgget(key, 0);
+  msqid_ds status{};
+  if (queue < 0 || ::msgctl(queue, IPC_STAT, &status) != 0) return;
+  const ipc_perm& owner = status.msg_perm;
+  const bool never_used = status.msg_qnum == 0 && status.msg_lspid == 0 && status.msg_lrpid == 0;
+  if (owner.uid != ::geteuid() || owner.cuid != ::geteuid() || !never_used) return;
+  (void)::msgctl(queue, IPC_RMID, nullptr);  // somebody else may have been faster
+}
+
+void remove_files(int directory) {
+  for (const char* const name : kFiles) (void)::unlinkat(directory, name, 0);
+}
+
+// The caller's own, and of the kind that a ground has under this name.
+bool is_file_of_ground(int directory, std::string_view name) {
+  struct stat status{};
+  const std::string path(name);
+  if (::fstatat(directory, path.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return false;
+  if (status.st_uid != ::geteuid()) return false;
+  if (name == "canary") return S_ISREG(status.st_mode) && status.st_size == 0;
+  if (name == "socket") return S_ISSOCK(status.st_mode);
+  return name == "node" && S_ISCHR(status.st_mode);
+}
+
+std::vector<std::string> names_in(const char* path) {
+  std::vector<std::string> names;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(path), ::closedir);
+  if (!entries) return names;
+  while (const dirent* const entry = ::readdir(entries.get())) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  return names;
+}
+
+// SECURITY: anybody can make names in /tmp. Removed is what is the caller's, holds only what a
+// ground holds, and is locked by nobody; no link is followed on the way.
+void remove_left_directory(int place, const std::string& name) {
+  const auto directory = sys::open_at(place, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  struct stat status{};
+  if (!directory || ::fstat(directory->get(), &status) != 0) return;
+  if (status.st_uid != ::geteuid()) return;
+  if (::flock(directory->get(), LOCK_EX | LOCK_NB) != 0) return;  // its owner lives
+  const std::string path = fmt::format("/proc/self/fd/{}", directory->get());
+  for (const std::string& file : names_in(path.c_str())) {
+    if (!is_file_of_ground(directory->get(), file)) return;
+  }
+  remove_left_queue(key_of(name));
+  remove_files(directory->get());
+  (void)::unlinkat(place, name.c_str(), AT_REMOVEDIR);
+}
+
+void remove_left_grounds() {
+  const auto place = sys::open(kPlace, O_RDONLY | O_DIRECTORY);
+  if (!place) return;
+  for (const std::string& name : names_in(kPlace)) {
+    const bool is_name = name.starts_with(kName) && name.size() == kName.size() + kTemplate.size();
+    if (is_name) remove_left_directory(place->get(), name);
+  }
+}
+
 void replace(std::string& text, std::string_view name, const std::string& by) {
   if (const std::size_t at = text.find(name); at != std::string::npos) {
     text.replace(at, name.size(), by);
@@ -75,27 +153,48 @@ void replace(std::string& text, std::string_view name, const std::string& by) {
 }  // namespace
 
 Result<ControlGround> ControlGround::prepare(const std::vector<std::string>& words) {
-  char directory[] = "/tmp/sbx-selftest-XXXXXX";
-  if (::mkdtemp(directory) == nullptr) return sys_error("mkdtemp", directory);
+  remove_left_grounds();
   ControlGround ground;
-  ground.directory_ = directory;
-  // For whoever knows the name: what keeps an attacker out must not be these modes.
-  if (::chmod(directory, 0711) != 0) return sys_error("chmod", directory);
+  SBX_TRY(ground.make_directory());
+  SBX_TRY(ground.make_queue());
   SBX_ASSIGN(const UniqueFd canary,
              sys::open(ground.directory_ + "/canary", O_WRONLY | O_CREAT | O_EXCL, 0644));
   if (::fchmod(canary.get(), 0644) != 0) return sys_error("chmod", "canary");
   SBX_TRY(ground.listen());
-  ground.queue_key_ = kKeyBase | (::getpid() & 0xffff);
-  ground.queue_ = ::msgget(ground.queue_key_, IPC_CREAT | IPC_EXCL | 0666);
-  if (ground.queue_ < 0 && errno != ENOSYS) return sys_error("msgget");
   std::vector<std::string> all = words;
   all.push_back(ground.directory_);
   ground.words_ = encoded(all);
   return ground;
 }
 
+Result<void> ControlGround::make_directory() {
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    std::string path = kPlace + std::string(kName) + std::string(kTemplate);
+    if (::mkdtemp(path.data()) == nullptr) return sys_error("mkdtemp", path);
+    auto opened = sys::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    // Until it is locked it looks left, and another one that starts may take it away.
+    if (!opened || ::flock(opened->get(), LOCK_EX | LOCK_NB) != 0) continue;
+    struct stat status{};
+    if (::fstat(opened->get(), &status) != 0 || status.st_nlink == 0) continue;
+    directory_ = std::move(path);
+    lock_ = std::move(*opened);
+    // For whoever knows the name: what keeps an attacker out must not be these modes.
+    if (::fchmod(lock_.get(), 0711) != 0) return sys_error("chmod", directory_);
+    return {};
+  }
+  return sys_error("flock", "a directory in /tmp");
+}
+
+// To see that it is there asks for no right of its modes; removing it, for the owner's to read.
+Result<void> ControlGround::make_queue() {
+  queue_key_ = key_of(directory_.substr(sizeof kPlace - 1));
+  queue_ = ::msgget(queue_key_, IPC_CREAT | IPC_EXCL | 0400);
+  if (queue_ < 0 && errno != ENOSYS) return sys_error("msgget");
+  return {};
+}
+
 Result<void> ControlGround::listen() {
-  socket_name_ = fmt::format("sbx-selftest-{}", ::getpid());
+  socket_name_ = directory_.substr(sizeof kPlace - 1);
   SBX_ASSIGN(abstract_socket_, listening_unix(std::string(1, '\0') + socket_name_));
   const std::string path = directory_ + "/socket";
   SBX_ASSIGN(path_socket_, listening_unix(path));
@@ -106,6 +205,7 @@ Result<void> ControlGround::listen() {
 
 ControlGround::ControlGround(ControlGround&& other) noexcept
     : directory_(std::exchange(other.directory_, {})),
+      lock_(std::move(other.lock_)),
       socket_name_(std::move(other.socket_name_)),
       tcp_address_(std::move(other.tcp_address_)),
       words_(std::move(other.words_)),
@@ -118,7 +218,7 @@ ControlGround::ControlGround(ControlGround&& other) noexcept
 ControlGround::~ControlGround() {
   if (queue_ >= 0) (void)::msgctl(queue_, IPC_RMID, nullptr);
   if (directory_.empty()) return;  // moved from
-  for (const char* const name : {"/canary", "/socket"}) (void)::unlink((directory_ + name).c_str());
+  remove_files(lock_.get());
   (void)::rmdir(directory_.c_str());
 }
 

@@ -11,10 +11,13 @@
 namespace sbx::cli {
 
 // A file and a listening socket in a directory of the caller's, an abstract socket and a TCP port
-// that listen, a System V queue. Owns them; gone with it.
+// that listen, a System V queue. Owns them; gone with it. The directory is locked for as long
+// (flock), and the queue's key follows from its name: what a SIGKILL leaves is found, and known to
+// be nobody's, by the next prepare().
 class ControlGround {
  public:
-  // `words`: what must not be read inside of the caller, beside what the ground adds itself.
+  // Removes what dead ones of this user left. `words`: what must not be read inside of the caller,
+  // beside what the ground adds itself.
   [[nodiscard]] static Result<ControlGround> prepare(const std::vector<std::string>& words = {});
   ControlGround(ControlGround&& other) noexcept;
   ControlGround& operator=(ControlGround&&) = delete;
@@ -30,8 +33,11 @@ class ControlGround {
 
  private:
   ControlGround() = default;
+  [[nodiscard]] Result<void> make_directory();
+  [[nodiscard]] Result<void> make_queue();
   [[nodiscard]] Result<void> listen();
   std::string directory_;
+  UniqueFd lock_;  // the directory
   std::string socket_name_;
   std::string tcp_address_;
   std::string words_;

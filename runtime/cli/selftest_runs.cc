@@ -67,8 +67,8 @@ class Flight {
   [[nodiscard]] std::size_t place() const { return place_; }
   [[nodiscard]] Run* run() { return run_.get(); }
 
-  void start(Sandbox& sandbox, policy::Policy policy, const Ceilings& ceilings) {
-    auto started = begin(sandbox, policy, ceilings);
+  void start(Sandbox& sandbox, policy::Policy policy, const Ceilings& ceilings, int cancel_fd) {
+    auto started = begin(sandbox, policy, ceilings, cancel_fd);
     if (started) return;
     seen_.trouble = to_string(started.error());
     // Any other refusal is none that excuses the case.
@@ -94,11 +94,13 @@ class Flight {
   }
 
  private:
-  Result<void> begin(Sandbox& sandbox, policy::Policy& policy, const Ceilings& ceilings) {
+  Result<void> begin(Sandbox& sandbox, policy::Policy& policy, const Ceilings& ceilings,
+                     int cancel_fd) {
     SBX_TRY(lay_over(policy.limits, kRunCaseLimits));
     ceilings.lower(policy.limits);
     SBX_TRY(lay_over(policy.limits, job_.limits));
     RunHooks hooks;
+    hooks.cancel_fd = cancel_fd;
     hooks.on_stdout = [this](std::string_view bytes) { hear(bytes); };
     SBX_ASSIGN(run_, sandbox.start(policy, probe_request(job_.attack->act, job_.argument, mark_),
                                    std::move(hooks)));
@@ -152,13 +154,15 @@ void step_all(std::vector<std::unique_ptr<Flight>>& flights, std::vector<RunSeen
 }
 
 std::vector<RunSeen> run_all(Sandbox& sandbox, const policy::Policy& policy,
-                             const Ceilings& ceilings, const std::vector<Job>& jobs) {
+                             const Ceilings& ceilings, const std::vector<Job>& jobs,
+                             int cancel_fd) {
   std::vector<RunSeen> seen(jobs.size());
   std::vector<std::unique_ptr<Flight>> flights;
   for (std::size_t next = 0; next < jobs.size() || !flights.empty();) {
+    if (is_cancelled(cancel_fd)) next = jobs.size();
     while (next < jobs.size() && flights.size() < kAtOnce) {
       auto flight = std::make_unique<Flight>(next, jobs[next]);
-      flight->start(sandbox, policy, ceilings);
+      flight->start(sandbox, policy, ceilings, cancel_fd);
       if (flight->run() != nullptr) {
         flights.push_back(std::move(flight));
       } else {
@@ -175,12 +179,13 @@ bool lacks_layer(const RunCase& attack, const std::vector<std::string>& missing)
   return std::find(missing.begin(), missing.end(), attack.layer) != missing.end();
 }
 
-std::optional<Observation> attack_outside(const RunCase& attack, const ControlGround& ground) {
+std::optional<Observation> attack_outside(const RunCase& attack, const ControlGround& ground,
+                                          int cancel_fd) {
   AttackCase outside{};
   outside.act = attack.outside;
   outside.control_argument = attack.control_argument;
   outside.control = Control::kThrowAway;
-  return run_control(outside, ground);
+  return run_control(outside, ground, cancel_fd);
 }
 
 }  // namespace
@@ -196,9 +201,14 @@ plan::Request probe_request(std::string_view act, std::string_view argument,
   return request;
 }
 
+bool is_cancelled(int cancel_fd) {
+  pollfd asked{cancel_fd, POLLIN, 0};
+  return ::poll(&asked, 1, 0) == 1;
+}
+
 std::vector<RunCaseResult> attack_by_runs(Sandbox& sandbox, const policy::Policy& policy,
                                           const Ceilings& ceilings, const ControlGround& ground,
-                                          const std::vector<std::string>& missing) {
+                                          const std::vector<std::string>& missing, int cancel_fd) {
   std::vector<Job> jobs;
   for (const RunCase& attack : run_cases()) {
     if (lacks_layer(attack, missing)) continue;
@@ -207,7 +217,8 @@ std::vector<RunCaseResult> attack_by_runs(Sandbox& sandbox, const policy::Policy
       jobs.push_back({&attack, attack.control_argument, attack.control_limits, false});
     }
   }
-  std::vector<RunSeen> seen = run_all(sandbox, policy, ceilings, jobs);
+  std::vector<RunSeen> seen = run_all(sandbox, policy, ceilings, jobs, cancel_fd);
+  if (is_cancelled(cancel_fd)) return {};
   std::vector<RunCaseResult> results;
   auto next = seen.begin();
   for (const RunCase& attack : run_cases()) {
@@ -221,7 +232,7 @@ std::vector<RunCaseResult> attack_by_runs(Sandbox& sandbox, const policy::Policy
     if (attack.outside.empty()) {
       control.run = std::move(*next++);
     } else {
-      control.outside = attack_outside(attack, ground);
+      control.outside = attack_outside(attack, ground, cancel_fd);
     }
     results.push_back(
         {&attack, judge_run(attack, inside, control), describe(inside), describe(control)});

@@ -39,11 +39,13 @@ struct Ceilings {
   }
 };
 // Blocking. `policy`: within the ceilings. What a case itself sets is not lowered to them: such a
-// case is not applicable. `missing`: missing_layers() of a run of this policy.
-[[nodiscard]] std::vector<RunCaseResult> attack_by_runs(Sandbox& sandbox,
-                                                        const policy::Policy& policy,
-                                                        const Ceilings& ceilings,
-                                                        const ControlGround& ground,
-                                                        const std::vector<std::string>& missing);
+// case is not applicable. `missing`: missing_layers() of a run of this policy. Once
+// `cancel_fd` (borrowed) is readable, the runs are cancelled and nothing is judged: empty.
+[[nodiscard]] std::vector<RunCaseResult> attack_by_runs(
+    Sandbox& sandbox, const policy::Policy& policy, const Ceilings& ceilings,
+    const ControlGround& ground, const std::vector<std::string>& missing, int cancel_fd);
+
+// Whether the caller wishes to stop.
+[[nodiscard]] bool is_cancelled(int cancel_fd);
 
 }  // namespace sbx::cli

@@ -8,6 +8,7 @@ namespace sbx::cli {
 
 inline constexpr int kExitUsage = 2;
 inline constexpr int kExitSandboxError = 125;
+inline constexpr int kExitCancelled = 130;
 
 [[nodiscard]] int run(const Arguments& arguments);
 [[nodiscard]] int doctor(const Arguments& arguments);

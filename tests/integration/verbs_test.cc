@@ -4,9 +4,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <csignal>
 #include <filesystem>
 #include <set>
+#include <sstream>
 #include <string>
+#include <thread>
 
 #include "tests/integration/fixture.h"
 
@@ -57,6 +61,101 @@ TEST_P(Verbs, SelftestPassesAndScoresInEveryShippedProfile) {
     EXPECT_EQ(report["ok"], true) << profile;
     EXPECT_EQ(finished.exit_code, 0) << profile;
   }
+}
+
+// What of selftest is outside of any sandbox, of this user: directories, and queues by their key.
+std::set<std::string> grounds(uid_t uid) {
+  std::set<std::string> found;
+  for (const auto& entry : std::filesystem::directory_iterator("/tmp")) {
+    struct stat status{};
+    const std::string name = entry.path().filename();
+    if (!name.starts_with("sbx-selftest-") || ::lstat(entry.path().c_str(), &status) != 0) continue;
+    if (status.st_uid == uid) found.insert(entry.path());
+  }
+  std::istringstream queues(read_text("/proc/sysvipc/msg"));
+  std::string line;
+  while (std::getline(queues, line)) {
+    std::istringstream words(line);
+    std::uint32_t key = 0, id = 0, mode = 0, bytes = 0, count = 0, sent = 0, received = 0;
+    uid_t owner = 0;
+    words >> key >> id >> mode >> bytes >> count >> sent >> received >> owner;
+    if (words && key >> 24 == 'S' && owner == uid) found.insert("queue " + std::to_string(key));
+  }
+  return found;
+}
+
+// Nobody tells of a file: look again until `count` more are there than before.
+bool wait_for_ground(uid_t uid, std::size_t count) {
+  for (int look = 0; look < 1000; ++look) {
+    if (grounds(uid).size() >= count) return true;
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  return false;
+}
+
+TEST_P(Verbs, AnInterruptedSelftestLeavesNothing) {
+  const uid_t uid = is_user() ? kTestUser : ::geteuid();
+  const std::set<std::string> before = grounds(uid);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGQUIT}) {
+    Process selftest(command({"selftest", "--json"}), options());
+    ASSERT_TRUE(wait_for_ground(uid, before.size() + 2)) << signal;
+    selftest.signal(signal);
+    const Finished finished = selftest.finish();
+    EXPECT_EQ(finished.exit_code, 130) << signal << finished.err;
+    EXPECT_EQ(finished.err, "sbx-run: cancelled\n");
+    EXPECT_EQ(finished.out, "");
+    EXPECT_EQ(grounds(uid), before) << signal;
+  }
+}
+
+// The processes of its runs have a word in their command lines.
+bool is_whole_run_up() {
+  for (const auto& entry : std::filesystem::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    const std::string words = read_text(entry.path() / "cmdline");
+    if (words.find("sbx-selftest-run-") != std::string::npos) return true;
+  }
+  return false;
+}
+
+TEST_P(Verbs, AnInterruptedSelftestCancelsTheRunsUnderWay) {
+  const uid_t uid = is_user() ? kTestUser : ::geteuid();
+  const std::set<std::string> before = grounds(uid);
+  Process selftest(command({"selftest"}), options());
+  for (int look = 0; look < 3000 && !is_whole_run_up(); ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  ASSERT_TRUE(is_whole_run_up());
+  selftest.signal(SIGTERM);
+  const Finished finished = selftest.finish();
+  EXPECT_EQ(finished.exit_code, 130) << finished.err;
+  EXPECT_EQ(finished.err, "sbx-run: cancelled\n");
+  EXPECT_EQ(grounds(uid), before);
+}
+
+TEST_P(Verbs, WhatAKilledSelftestLeavesIsRemovedByTheNext) {
+  const uid_t uid = is_user() ? kTestUser : ::geteuid();
+  const std::set<std::string> before = grounds(uid);
+  {
+    Process selftest(command({"selftest"}), options());
+    ASSERT_TRUE(wait_for_ground(uid, before.size() + 2));
+    selftest.signal(SIGKILL);
+    (void)selftest.finish();
+  }
+  const std::set<std::string> left = grounds(uid);
+  EXPECT_EQ(left.size(), before.size() + 2) << "control";
+  Process next(command({"selftest"}), options());
+  const auto next_stands = [&] {
+    const std::set<std::string> now = grounds(uid);
+    return now.size() == before.size() + 2 && now != left;
+  };
+  for (int look = 0; look < 1000 && !next_stands(); ++look) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
+  next.signal(SIGTERM);
+  EXPECT_EQ(next.finish().exit_code, 130);
+  EXPECT_EQ(grounds(uid), before);
 }
 
 // Who has a subtree given to him and looks for another has no cgroup; root would make it.

@@ -1,12 +1,14 @@
 #include "runtime/cli/selftest_cases.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <set>
 #include <string>
 
+#include "runtime/base/sys.h"
 #include "runtime/cli/selftest_control.h"
 #include "runtime/policy/layers.h"
 #include "runtime/policy/policy.h"
@@ -227,6 +229,21 @@ TEST(SelftestControls, EveryControlShowsTheActAtWorkOrDoesNotApply) {
     EXPECT_TRUE(absent || attack.host_may_match || !matches(attack.expected, *control))
         << attack.name << ": " << describe(*control);
   }
+}
+
+TEST(SelftestControls, AControlEndsOnceItIsCancelled) {
+  const Result<ControlGround> ground = ControlGround::prepare();
+  ASSERT_TRUE(ground.has_value()) << to_string(ground.error());
+  auto cancel = sys::pipe();
+  ASSERT_TRUE(cancel);
+  AttackCase attack{};
+  attack.act = "park";
+  attack.control_argument = "1000";  // milliseconds
+  ASSERT_EQ(::write(cancel->second.get(), "", 1), 1);
+  const std::optional<Observation> control = run_control(attack, *ground, cancel->first.get());
+  ASSERT_TRUE(control);
+  EXPECT_EQ(control->trouble, "cancelled");
+  EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "it is reaped";
 }
 
 }  // namespace
