@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <unordered_set>
@@ -123,13 +124,17 @@ class Builder {
   std::optional<JsonProblem> problem_;
 };
 
+bool is_long_integer(const JsonNode& node) {
+  return node.kind == Kind::kNumber && envelope::is_long_integer(node.text);
+}
+
 void write(const JsonNode& node, std::string& out) {
   const auto quoted = [](const std::string& text) {
     return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
   };
   if (node.kind == Kind::kNull) {
     out += "null";
-  } else if (node.kind == Kind::kString) {
+  } else if (node.kind == Kind::kString || is_long_integer(node)) {
     out += quoted(node.text);
   } else if (node.kind != Kind::kArray && node.kind != Kind::kObject) {
     out += node.text;
@@ -164,6 +169,14 @@ std::variant<JsonNode, JsonProblem> parse_strict_json(std::string_view text) {
     return JsonProblem{json_code::kTooMany, error.what()};
   }
   return builder.take_problem().value_or(JsonProblem{json_code::kSyntax, "not valid JSON"});
+}
+
+bool is_long_integer(std::string_view number) {
+  if (number.find_first_not_of("-0123456789") != std::string_view::npos) return false;
+  const auto fits = [number](auto value) {
+    return std::from_chars(number.data(), number.data() + number.size(), value).ec == std::errc();
+  };
+  return !fits(std::int64_t{}) && !fits(std::uint64_t{});
 }
 
 std::string to_json(const JsonNode& node) {

@@ -49,7 +49,11 @@ inline constexpr std::string_view kTooMany = "too_many_values";
 
 [[nodiscard]] std::variant<JsonNode, JsonProblem> parse_strict_json(std::string_view text);
 
-// Compact, in the order of the text.
+// Of a kNumber's text: an integer beyond 64 bits, which readers of JSON make a double of.
+[[nodiscard]] bool is_long_integer(std::string_view number);
+
+// Compact, in the order of the text; long integers as strings of their digits, so that none is
+// lost.
 [[nodiscard]] std::string to_json(const JsonNode& node);
 
 }  // namespace agentd::envelope

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "agentd/envelope/strict_json.h"
 #include "runtime/base/log.h"
 
 namespace agentd::record {
@@ -31,8 +32,10 @@ Json cell_json(const Cell& cell) {
       return nullptr;
     case Cell::Kind::kText:
       return cell.text;
-    case Cell::Kind::kBool:
     case Cell::Kind::kNumber:
+      if (envelope::is_long_integer(cell.text)) return cell.text;
+      break;
+    case Cell::Kind::kBool:
     case Cell::Kind::kJson:
       break;
   }

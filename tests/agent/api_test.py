@@ -43,6 +43,22 @@ class Api(OneStand):
         self.assertTrue(document["detail"])
         return document
 
+    def test_integers_of_any_length_keep_their_digits(self):
+        figures = [2 ** 53 + 1, 2 ** 64 - 1, -2 ** 63, 2 ** 64, -2 ** 63 - 1, 12345678901234567890123]
+        kept = [*figures[:3], *map(str, figures[3:])]
+        self.stand.play([program("x")], [ran(envelope("table", {
+            "columns": ["n", "nested"], "rows": [[n, [n]] for n in figures]}) + "\n")])
+        record = self.agent.ask()
+        self.assertEqual(record["result"]["data"]["rows"], [[n, [n]] for n in kept])
+        table = self.agent.call("GET", f"/v1/requests/{record['id']}/artifacts/table.csv").content.decode()
+        self.assertEqual([line.split(",")[0] for line in table.split()[1:]], [str(n) for n in figures])
+        shown = self.agent.agentctl("show", record["id"])
+        for number in figures:
+            self.assertIn(str(number), shown.stdout.decode())
+        self.stand.play([program("x")], [ran(envelope("chart", {"sums": figures}, "a.png") + "\n",
+                                             [("a.png", b"\x89PNG\r\n\x1a\n", "image/png")])])
+        self.assertEqual(self.agent.ask()["result"]["data"], {"sums": kept})
+
     def test_the_document_that_is_served_is_the_one_in_the_sources(self):
         served = self.agent.call("GET", "/v1/openapi.json")
         self.assertEqual(served.content, (ROOT / "agentd/api/openapi.json").read_bytes())

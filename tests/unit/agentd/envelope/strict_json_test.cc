@@ -66,5 +66,19 @@ TEST(StrictJson, LengthAndNumberOfValuesHaveLimits) {
   EXPECT_EQ(json_code(list + ",1]"), json_code::kTooMany);
 }
 
+TEST(StrictJson, IntegersBeyond64BitsKeepTheirDigits) {
+  for (const char* fits : {"0", "-1", "9223372036854775808", "18446744073709551615",
+                           "-9223372036854775808", "1e30", "18446744073709551616.0"}) {
+    EXPECT_FALSE(is_long_integer(fits)) << fits;
+    EXPECT_EQ(to_json(std::get<JsonNode>(parse_strict_json(fits))), fits);
+  }
+  for (const std::string far :
+       {"18446744073709551616", "-9223372036854775809", "12345678901234567890123"}) {
+    EXPECT_TRUE(is_long_integer(far)) << far;
+    EXPECT_EQ(to_json(std::get<JsonNode>(parse_strict_json("[{\"k\":" + far + "}]"))),
+              "[{\"k\":\"" + far + "\"}]");
+  }
+}
+
 }  // namespace
 }  // namespace agentd::envelope
