@@ -170,6 +170,41 @@ std::variant<Block, NoCode> choose(const std::vector<Block>& blocks, Language la
                             name)};
 }
 
+// "Here it is: ```python": a fence to whoever wrote it, prose to everybody else.
+bool opens_inside_a_line(std::string_view line, Language language) {
+  constexpr std::size_t kFence = 3;
+  for (const char mark : {'`', '~'}) {
+    const std::size_t at = line.find(std::string(kFence, mark));
+    if (at == std::string_view::npos || at == 0) continue;
+    const std::size_t end = std::min(line.find_first_not_of(mark, at), line.size());
+    std::string_view info = line.substr(end);
+    info = info.substr(0, info.find_last_not_of(kSpaceOrTab) + 1);
+    const bool is_word = !info.empty() && info.find_first_of(kSpaceOrTab) == std::string_view::npos;
+    if (is_word && !fence_of(line) && kinship(info, language) == Kinship::kTarget) return true;
+  }
+  return false;
+}
+
+// Without a block of the language, the first fence that stood inside of a line is what is wrong:
+// the one that was to close its block opens the next.
+std::optional<NoCode> misplaced_fence(const std::vector<std::string_view>& lines,
+                                      const std::vector<Block>& blocks, Language language) {
+  if (std::any_of(blocks.begin(), blocks.end(),
+                  [](const Block& block) { return block.kinship == Kinship::kTarget; })) {
+    return std::nullopt;
+  }
+  const std::size_t before = blocks.empty() ? lines.size() : blocks.front().begin;
+  for (std::size_t i = 0; i < before; ++i) {
+    if (!opens_inside_a_line(lines[i], language)) continue;
+    return NoCode{
+        "no_code_block",
+        fmt::format("the fence that opens the code block, marked \"{}\", must stand at the "
+                    "start of a line of its own",
+                    names_of(language).name)};
+  }
+  return std::nullopt;
+}
+
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\n") == std::string_view::npos;
 }
@@ -232,6 +267,7 @@ std::variant<CodeBlock, NoCode> extract_code(std::string_view reply, Language la
     return NoCode{"cut_reply",
                   "the reply was cut before the code block ended; write a shorter program"};
   }
+  if (auto misplaced = misplaced_fence(lines, blocks, language)) return *std::move(misplaced);
   auto chosen = choose(blocks, language);
   if (auto* none = std::get_if<NoCode>(&chosen)) return std::move(*none);
   const Block& block = std::get<Block>(chosen);

@@ -35,6 +35,21 @@ TEST(CodeBlock, ExactlyOneIsWanted) {
   EXPECT_EQ(code_in("```javascript\na\n```"), "error: wrong_language");
 }
 
+TEST(CodeBlock, AFenceInsideALineIsSaidToBeThere) {
+  for (const std::string reply :
+       {"Here: ```python\nprint(1)\n```", "Here: ```python\nprint(1)\n```\nand more words",
+        "1. ```py\nprint(1)\n```\n", "    ```python\nprint(1)\n    ```",
+        "Here: ~~~python\na\n~~~"}) {
+    const auto extracted = extract_code(reply, Language::kPython, false);
+    ASSERT_TRUE(std::holds_alternative<NoCode>(extracted)) << reply;
+    EXPECT_EQ(std::get<NoCode>(extracted).code, "no_code_block");
+    EXPECT_NE(std::get<NoCode>(extracted).detail.find("the start of a line"), std::string::npos);
+  }
+  EXPECT_EQ(code_in("No \"x ```python\" here:\n```\na\n```"), "a\n");
+  EXPECT_EQ(code_in("Here: ```python\n```python\na\n```"), "a\n");
+  EXPECT_EQ(code_in("```\nx = 1 # ```python\n```"), "x = 1 # ```python\n");
+}
+
 TEST(CodeBlock, BlocksInOtherLanguagesAreProse) {
   EXPECT_EQ(code_in("```bash\npip install x\n```\n```python\na\n```\n```text\nout\n```"), "a\n");
   EXPECT_EQ(code_in("```\noutput\n```\n```python\na\n```"), "a\n");
