@@ -3,11 +3,11 @@
 #include <sys/stat.h>
 
 #include <cerrno>
-#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <system_error>
 
 #include "agentd/cli/exit_codes.h"
+#include "agentd/cli/output.h"
 #include "agentd/cli/present.h"
 #include "agentd/cli/save.h"
 #include "agentd/cli/verbs.h"
@@ -50,7 +50,7 @@ sbx::Result<Json> request_body(const Arguments& arguments) {
 void draw_state(const Json& event, bool footer) {
   const std::string state = render::text_at(event, "state");
   if (footer && (state == "gave_up" || state == "failed")) return;
-  fmt::print(stderr, "{}\n", sbx::escape_for_terminal(render::text_at(event, "text")));
+  tell(sbx::escape_for_terminal(render::text_at(event, "text")) + '\n');
 }
 
 }  // namespace
@@ -85,9 +85,9 @@ std::optional<Trouble> cannot_save(const Arguments& arguments) {
 }
 
 int complain(const Trouble& trouble) {
-  fmt::print(stderr, "agentctl: {}\n", sbx::escape_for_terminal(trouble.text));
+  tell(fmt::format("agentctl: {}\n", sbx::escape_for_terminal(trouble.text)));
   if (!trouble.fix.empty()) {
-    fmt::print(stderr, "agentctl: fix: {}\n", sbx::escape_for_terminal(trouble.fix));
+    tell(fmt::format("agentctl: fix: {}\n", sbx::escape_for_terminal(trouble.fix)));
   }
   return trouble.wrong_use ? kWrongUse : kMachinery;
 }
@@ -100,7 +100,7 @@ int ask(ApiClient& client, const Arguments& arguments, int interrupts) {
   if (const auto trouble = cannot_save(arguments)) return complain(*trouble);
   const auto info = client.info();
   if (const auto* trouble = std::get_if<Trouble>(&info)) return complain(*trouble);
-  fmt::print(stderr, "{}", render::provider_line(std::get<Json>(info)));
+  tell(render::provider_line(std::get<Json>(info)));
   const auto accepted = client.post("/v1/requests", *body);
   if (const auto* trouble = std::get_if<Trouble>(&accepted)) return complain(*trouble);
   const std::string id = render::text_at(std::get<Json>(accepted), "id");

@@ -1,10 +1,10 @@
 // agentctl doctor: what works, and what to do about the rest.
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "agentd/cli/exit_codes.h"
+#include "agentd/cli/output.h"
 #include "agentd/cli/verbs.h"
 #include "agentd/render/json_view.h"
 #include "runtime/base/escape.h"
@@ -19,9 +19,9 @@ using render::text_at;
 using sbx::escape_for_terminal;
 
 void line(bool good, std::string_view what, const std::string& detail, const std::string& fix) {
-  fmt::print("{:<4}  {:<9}  {}\n", good ? "ok" : "FAIL", what, escape_for_terminal(detail));
+  print(fmt::format("{:<4}  {:<9}  {}\n", good ? "ok" : "FAIL", what, escape_for_terminal(detail)));
   if (!good && !fix.empty())
-    fmt::print("{:<4}  {:<9}  fix: {}\n", "", "", escape_for_terminal(fix));
+    print(fmt::format("{:<4}  {:<9}  fix: {}\n", "", "", escape_for_terminal(fix)));
 }
 
 bool check_sandbox(const Json& box) {
@@ -78,6 +78,7 @@ int doctor(ApiClient& client, const std::string& socket) {
   const auto info = client.info("?provider=ask");
   if (const auto* trouble = std::get_if<Trouble>(&info)) {
     line(false, "agentd", trouble->text, trouble->fix);
+    (void)finish_output();  // it is a failure already
     return kMachinery;
   }
   const Json& json = std::get<Json>(info);
@@ -87,7 +88,7 @@ int doctor(ApiClient& client, const std::string& socket) {
     good = check_store(*told) && good;
   }
   good = check_provider(member(json, "provider")) && good;
-  return std::fflush(stdout) == 0 && good ? kSucceeded : kMachinery;
+  return finish_output() && good ? kSucceeded : kMachinery;
 }
 
 }  // namespace agentd::cli

@@ -1,10 +1,10 @@
 // agentctl show, history, cancel.
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <nlohmann/json.hpp>
 
 #include "agentd/cli/exit_codes.h"
+#include "agentd/cli/output.h"
 #include "agentd/cli/present.h"
 #include "agentd/cli/verbs.h"
 #include "agentd/render/record_text.h"
@@ -27,18 +27,18 @@ int history(ApiClient& client, const Arguments& arguments) {
   if (const auto* trouble = std::get_if<Trouble>(&page)) return complain(*trouble);
   const Json& json = std::get<Json>(page);
   if (arguments.json) {
-    fmt::print("{}\n", json.dump(2, ' ', false, Json::error_handler_t::replace));
+    print(json.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
   } else {
-    fmt::print("{}", render::history_lines(json));
+    print(render::history_lines(json));
   }
-  return std::fflush(stdout) == 0 ? kSucceeded : kMachinery;
+  return finish_output() ? kSucceeded : kMachinery;
 }
 
 int cancel(ApiClient& client, const Arguments& arguments) {
   const auto done = client.remove("/v1/requests/" + sbx::http::percent_encode(arguments.text));
   if (const auto* trouble = std::get_if<Trouble>(&done)) return complain(*trouble);
-  fmt::print("{}: cancelling\n", sbx::escape_for_terminal(arguments.text));
-  return kSucceeded;
+  print(sbx::escape_for_terminal(arguments.text) + ": cancelling\n");
+  return finish_output() ? kSucceeded : kMachinery;
 }
 
 }  // namespace agentd::cli

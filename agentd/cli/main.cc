@@ -1,17 +1,16 @@
 // agentctl. Wiring only: what was typed goes to its verb.
-#include <fmt/core.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include <clocale>
 #include <csignal>
-#include <cstdio>
 #include <string>
 #include <vector>
 
 #include "agentd/cli/api_client.h"
 #include "agentd/cli/arguments.h"
 #include "agentd/cli/exit_codes.h"
+#include "agentd/cli/output.h"
 #include "agentd/cli/verbs.h"
 #include "agentd/config/places.h"
 #include "runtime/base/unique_fd.h"
@@ -29,9 +28,9 @@ sbx::UniqueFd take_interrupts() {
   return sbx::UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-int print(const std::string& text) {
-  return std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0 ? kSucceeded
-                                                                           : kMachinery;
+int print_alone(const std::string& text) {
+  print(text);
+  return finish_output() ? kSucceeded : kMachinery;
 }
 
 int dispatch(const Arguments& arguments) {
@@ -39,9 +38,9 @@ int dispatch(const Arguments& arguments) {
   ApiClient client(socket);
   switch (arguments.verb) {
     case Verb::kHelp:
-      return print(help_text(arguments.about));
+      return print_alone(help_text(arguments.about));
     case Verb::kVersion:
-      return print("agentctl " SBX_VERSION "\n");
+      return print_alone("agentctl " SBX_VERSION "\n");
     case Verb::kShow:
       return show(client, arguments);
     case Verb::kHistory:

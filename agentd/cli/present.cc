@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "agentd/cli/exit_codes.h"
+#include "agentd/cli/output.h"
 #include "agentd/cli/save.h"
 #include "agentd/render/json_view.h"
 #include "agentd/render/png_pixels.h"
@@ -42,10 +43,6 @@ ImageProtocol choose_protocol(const std::string& wanted) {
       environment("TERM").empty() || environment("TERM") == "dumb" || !environment("TMUX").empty();
   return !plain && render::answers_sixel(STDIN_FILENO) ? ImageProtocol::kSixel
                                                        : ImageProtocol::kNone;
-}
-
-void tell(const std::string& text) {
-  fmt::print(stderr, "{}", text);
 }
 
 // "" when this terminal cannot show it; a PNG that is not to be shown is told about.
@@ -102,9 +99,9 @@ bool present_artifact(ApiClient& client, const Json& record, const std::string& 
     return false;
   }
   const std::string shown = picture(protocol_for(record, name, arguments), content);
-  fmt::print("{}", shown);
+  print(shown);
   const std::string line = fmt::format("saved: {}{}\n", *path, remark);
-  (shown.empty() && !arguments.json ? fmt::print("{}", line) : tell(line));
+  (shown.empty() && !arguments.json ? print(line) : tell(line));
   return true;
 }
 
@@ -150,14 +147,14 @@ int present(ApiClient& client, const Json& record, const Arguments& arguments) {
   const int code = exit_code_of(text_at(record, "state"));
   if (arguments.json) {
     const bool saved = arguments.save.empty() || present_artifacts(client, record, arguments);
-    fmt::print("{}\n", record.dump(2, ' ', false, Json::error_handler_t::replace));
-    return std::fflush(stdout) == 0 && saved ? code : kMachinery;
+    print(record.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
+    return finish_output() && saved ? code : kMachinery;
   }
-  fmt::print("{}", render::result_text(record));
+  print(render::result_text(record));
   const bool saved = present_artifacts(client, record, arguments);
-  const bool written = std::fflush(stdout) == 0;
+  (void)std::fflush(stdout);  // finish_output() sees whether it failed
   tell(render::attempt_lines(record) + render::footer(record));
-  return saved && written ? code : kMachinery;
+  return finish_output() && saved ? code : kMachinery;
 }
 
 }  // namespace agentd::cli

@@ -185,6 +185,20 @@ class Agentctl(OneStand):
         self.assertEqual(done.returncode, 3)
         self.assertIn(b"FAIL  agentd", done.stdout)
 
+    def test_output_that_cannot_be_written_is_an_error_and_said(self):
+        self.stand.play([program("x")], [ran(envelope("text", "long " * 20_000) + "\n")])
+        request = self.agent.submit()
+        self.agent.wait(request)
+        for words in (["--help"], ["--version"], ["doctor"], ["history"], ["history", "--json"], ["show", request],
+                      ["show", "--json", request], ["ask", "q"], ["ask", "--json", "q"]):
+            with self.subTest(words), open("/dev/full", "wb") as full:
+                command = [PROGRAMS / "agentctl", "--socket", self.agent.socket, *words]
+                done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
+                self.assertEqual(done.returncode, 3)
+                self.assertIn(b"agentctl: the output could not be written", done.stderr.splitlines()[-1])
+                done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=full, timeout=PATIENCE, check=False)
+                self.assertEqual(done.returncode, 0, "what it says beside is lost, and no more")
+
     def test_giving_up_exits_1_with_the_reason(self):
         self.stand.play([program("x")], [failed("NameError: x")])
         done = self.run_it("ask", "q")
