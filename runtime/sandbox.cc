@@ -193,6 +193,10 @@ pid_t Sandbox::spawner_pid() const {
   return state_->spawner->pid();
 }
 
+Result<UniqueFd> Sandbox::ask_spawner() {
+  return state_->spawner->ask();
+}
+
 Result<collect::Outcome> Sandbox::run(const plan::Request& request, RunHooks hooks) {
   SBX_ASSIGN(const std::unique_ptr<Run> run, start(request, std::move(hooks)));
   return finish(*run);

@@ -127,6 +127,9 @@ class Sandbox {
 
   // A child of this process. Without it no run can be started any more.
   [[nodiscard]] pid_t spawner_pid() const;
+  // Becomes readable once the spawner takes what it is sent: one that was stopped is silent. EAGAIN
+  // when it has not for long.
+  [[nodiscard]] Result<UniqueFd> ask_spawner();
   // The plan in words, without a process (sbx-run explain). Fails as open() and start() would.
   [[nodiscard]] static Result<std::string> explain(SandboxOptions options,
                                                    const plan::Request& request);

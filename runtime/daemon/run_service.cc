@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <utility>
 
 #include "runtime/base/log.h"
@@ -14,6 +15,7 @@
 #include "runtime/daemon/json_parts.h"
 #include "runtime/daemon/result_body.h"
 #include "runtime/daemon/run_driver.h"
+#include "runtime/spawn/spawner.h"
 
 namespace sbx::daemon {
 namespace {
@@ -144,6 +146,19 @@ void RunService::disable(std::string why) {
   disabled_ = std::move(why);
 }
 
+void RunService::fall_silent() {
+  if (silence_) return;
+  silence_ = spawn::spawner_silent("spawner", parts_.sandbox.spawner_pid());
+  log::error("the spawner is silent: no run starts until it answers",
+             {{"error", to_string(*silence_)}, {"fix", silence_->fix}});
+}
+
+void RunService::end_silence() {
+  if (!silence_) return;
+  silence_.reset();
+  log::info("the spawner answers again");
+}
+
 Task<async::Wake> RunService::idle(async::Deadline deadline,
                                    const async::Cancellation* cancellation) {
   async::Wake wake = async::Wake::kReady;
@@ -171,6 +186,13 @@ OptionalProblem RunService::refuse_now() const {
     return Problem{.status = 503,
                    .code = kUnavailable,
                    .detail = disabled_,
+                   .retry_after = std::chrono::seconds(5)};
+  }
+  if (silence_) {
+    return Problem{.status = 503,
+                   .code = kUnavailable,
+                   .detail = "No run can start: " + silence_->detail + ".",
+                   .fix = silence_->fix,
                    .retry_after = std::chrono::seconds(5)};
   }
   if (parts_.audit.healthy()) return std::nullopt;
@@ -286,6 +308,7 @@ Task<OptionalProblem> RunService::start(Live& live) {
   auto started = parts_.sandbox.start(live.run.policy, std::move(live.run.request), live.hooks());
   if (!started) {
     log::error("a run could not start", {{"error", to_string(started.error())}});
+    if (started.error().stage == "spawn" && started.error().sys_errno == ETIMEDOUT) fall_silent();
     co_return problem_of(started.error());
   }
   live.sandboxed = *std::move(started);
@@ -308,6 +331,8 @@ Task<void> RunService::finish(Live& live) {
     auto driven = co_await drive(parts_.loop, *live.sandboxed, live.cancel);
     if (driven) {
       live.outcome = live.sandboxed->take_outcome();
+      const auto& error = live.outcome.error;
+      if (error && error->step == "spawner" && error->sys_errno == ETIMEDOUT) fall_silent();
     } else {
       collect::OutcomeContext context;
       context.id = live.id;

@@ -81,6 +81,9 @@ class RunService {
   [[nodiscard]] async::Task<async::Wake> runs_over(async::Deadline deadline);
   // The spawner is gone: no run can start any more.
   void disable(std::string why);
+  // The spawner does not answer: no run can start until it does.
+  void fall_silent();
+  void end_silence();
   [[nodiscard]] bool closed() const { return closing_.cancelled(); }
   // Why no run can start now, or nothing; tries again to write audit lines that wait.
   [[nodiscard]] std::optional<http::Problem> refuse_now() const;
@@ -102,6 +105,7 @@ class RunService {
   async::Cancellation stopping_;
   std::chrono::steady_clock::time_point drained_at_{};
   std::string disabled_;
+  std::optional<Error> silence_;
 
   struct Entry {
     std::optional<uid_t> owner;

@@ -28,6 +28,7 @@
 #include "runtime/daemon/session_routes.h"
 #include "runtime/daemon/sessions.h"
 #include "runtime/plan/image.h"
+#include "runtime/spawn/spawner.h"
 
 namespace sbx::daemon {
 namespace {
@@ -43,6 +44,7 @@ constexpr std::uint64_t kPaceBytes = 256 * 1024;
 constexpr std::uint64_t kUnsentBytes = 16U << 20;
 // What runs may take to end when they are cancelled, and answers after the last run.
 constexpr seconds kAnswerTime{5};
+constexpr seconds kAskPeriod{5};
 // What answers may take after the last run when a second signal came.
 constexpr seconds kLastWord{1};
 
@@ -80,6 +82,7 @@ class Service {
 
   Task<void> watch_signals();
   Task<void> watch_spawner();
+  Task<void> ask_spawner();
   Task<void> reap();
   Task<void> sync_audit();
   Task<void> end();
@@ -252,6 +255,7 @@ int Service::run() {
   }
   tasks_.spawn(watch_signals());
   tasks_.spawn(watch_spawner());
+  tasks_.spawn(ask_spawner());
   tasks_.spawn(reap());
   tasks_.spawn(sync_audit());
   tasks_.spawn(sessions_.tend_always());
@@ -292,6 +296,24 @@ Task<void> Service::watch_spawner() {
   runs_.disable("The spawner has died; sbxd is about to end.");
   exit_code_ = 1;
   if (!runs_.closed()) begin_end(kAnswerTime);
+}
+
+// One question at a time, so that they do not fill the queue of a spawner that was stopped. It is
+// waited for until it is answered: then runs can start again.
+Task<void> Service::ask_spawner() {
+  for (;;) {
+    (void)co_await loop_.sleep_until(async::after(kAskPeriod));
+    const auto answer = started_.sandbox.ask_spawner();
+    if (!answer) continue;  // a full queue, or no descriptor: the runs tell
+    auto watch = async::FdWatch::watch(loop_, answer->get());
+    if (!watch) continue;
+    const auto late = async::after(spawn::kAnswerPatience);
+    if (co_await watch->readable(late) != async::Wake::kReady) {
+      runs_.fall_silent();
+      (void)co_await watch->readable();
+    }
+    runs_.end_silence();
+  }
 }
 
 Task<void> Service::reap() {

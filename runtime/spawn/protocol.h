@@ -20,7 +20,9 @@ struct TmpfsText {
 };
 
 // Supervisor → spawner, on the main socket. Descriptors in order: control socket, sbx-init, the
-// init leaf when `has_init_leaf`, then one for every bit of `slots` from the lowest.
+// init leaf when `has_init_leaf`, then one for every bit of `slots` from the lowest. A packet of
+// another size is dropped, and its descriptors closed: that answers who asks whether packets are
+// taken at all.
 struct LaunchPacket {
   std::uint64_t without_namespaces = 0;
   std::uint32_t slots = 0;  // bit n: a descriptor for slot n follows

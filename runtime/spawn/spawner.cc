@@ -10,6 +10,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "runtime/base/own_limits.h"
 #include "runtime/base/sys.h"
 #include "runtime/spawn/id_maps.h"
 #include "runtime/spawn/init_image.h"
@@ -110,7 +111,10 @@ Result<Spawner> Spawner::begin(const SpawnerOptions& options) {
   SBX_TRY(sys::set_nonblocking(sockets.first.get(), true));
   const pid_t parent = ::getpid();
   const pid_t pid = ::fork();
-  if (pid < 0) return sys_error("fork", "spawner");
+  if (pid < 0) {
+    const int failed = errno;
+    return host_lacks("fork", failed, "spawner", scarcity_fix(failed));
+  }
   if (pid == 0) {
     sockets.first.reset();
     run_spawner(std::move(sockets.second), options, parent);
@@ -205,6 +209,14 @@ Result<UniqueFd> Spawner::launch(const LaunchRequest& request) {
     return unexpected(std::move(sent).error());
   }
   return std::move(control.first);
+}
+
+Result<UniqueFd> Spawner::ask() {
+  SBX_ASSIGN(auto sockets, sys::seqpacket_pair());
+  const std::uint8_t question = 0;
+  const int answer = sockets.second.get();
+  SBX_TRY(sys::send_packet(socket_.get(), {&question, 1}, {&answer, 1}));
+  return std::move(sockets.first);
 }
 
 }  // namespace sbx::spawn

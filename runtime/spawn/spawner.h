@@ -91,6 +91,10 @@ class Spawner {
   // one that has stopped doing so holds up one caller for 2 s, and then nobody.
   [[nodiscard]] Result<UniqueFd> launch(const LaunchRequest& request);
 
+  // What is returned is at its end (readable) once the spawner has taken this question, and all
+  // that was sent before; also when it has ended. Does not block: EAGAIN when its queue is full.
+  [[nodiscard]] Result<UniqueFd> ask();
+
  private:
   Spawner(pid_t pid, UniqueFd pidfd, UniqueFd socket, const SpawnerOptions& options)
       : pid_(pid), pidfd_(std::move(pidfd)), socket_(std::move(socket)), options_(options) {}

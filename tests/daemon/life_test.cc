@@ -294,8 +294,31 @@ TEST_P(DaemonLife, AStoppedSpawnerHoldsUpNoAnswerForEver) {
     EXPECT_EQ(result["error"]["errno"], ETIMEDOUT);
   }
   EXPECT_EQ(metric("sbxd_running"), 0);
+  const RawReply health = ask("GET", "/healthz");
+  EXPECT_EQ(health.status, 503);
+  const Json problem = problem_of(health);
+  EXPECT_EQ(problem["code"], "sandbox_unavailable");
+  EXPECT_THAT(problem.value("detail", ""), HasSubstr("is silent"));
+  EXPECT_THAT(problem.value("fix", ""), HasSubstr("see whether something stops it"));
+  const auto asked = std::chrono::steady_clock::now();
+  const RawReply refused = ask("POST", "/v1/run", kSleep);
+  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(10)) << "at once";
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.field("Retry-After"), "5");
+  EXPECT_EQ(problem_of(refused)["code"], "sandbox_unavailable");
   ASSERT_EQ(::kill(children[0].second, SIGCONT), 0);
+  ASSERT_TRUE(wait_for_health(200));
   EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok") << "what came before is over";
+}
+
+TEST_P(DaemonLife, AStoppedSpawnerIsNoticedWithoutARun) {
+  start();
+  const auto children = children_of(pid());
+  ASSERT_EQ(children.size(), 1U);
+  ASSERT_EQ(::kill(children[0].second, SIGSTOP), 0);
+  EXPECT_TRUE(wait_for_health(503));
+  ASSERT_EQ(::kill(children[0].second, SIGCONT), 0);
+  EXPECT_TRUE(wait_for_health(200));
 }
 
 // Nor the end: what a session's files are written into lies in the stopped one's queue.

@@ -109,6 +109,21 @@ TEST_F(Launches, TellOfInitsBirthAndDeath) {
   EXPECT_EQ(WEXITSTATUS(ended.status), 1);
 }
 
+TEST_F(Launches, AreNotDisturbedByAQuestionWhichOneThatWasStoppedAnswersLater) {
+  ASSERT_EQ(first_answer(request()).kind, AnswerKind::kLaunched);
+  const auto answer = spawner_->ask();
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(ends_within(*answer, 10'000));
+  ASSERT_EQ(::kill(spawner_->pid(), SIGSTOP), 0);
+  ASSERT_EQ(::waitpid(spawner_->pid(), nullptr, WUNTRACED), spawner_->pid());
+  const auto later = spawner_->ask();
+  ASSERT_TRUE(later);
+  EXPECT_FALSE(ends_within(*later, 0));
+  ASSERT_EQ(::kill(spawner_->pid(), SIGCONT), 0);
+  EXPECT_TRUE(ends_within(*later, 10'000));
+  EXPECT_EQ(first_answer(request()).kind, AnswerKind::kLaunched);
+}
+
 TEST_F(Launches, RunInitWhichReportsThatItsPlanIsNone) {
   const auto control = spawner_->launch(request());
   ASSERT_TRUE(control);
