@@ -9,8 +9,8 @@ from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Type,
 
 from . import _arguments as arguments
 from ._errors import Failed
-from ._events import Event, Finished, parse_event
-from ._limits import DEFAULT_TIMEOUT, SandboxLimits, with_timeout
+from ._events import Event, Finished, Started, parse_event
+from ._limits import DEFAULT_TIMEOUT, SandboxLimits, until_end, until_start, with_timeout
 from ._result import ExecutionResult
 from ._transport import SBXD, Reply, Transport, json_body, parse_json, quote_id
 
@@ -76,6 +76,19 @@ def result_or_raise(json: Any) -> ExecutionResult:
                  fix=error.fix, result=result)
 
 
+def run_at(transport: Transport, target: str, body: Mapping[str, Any]) -> ExecutionResult:
+    """A run of this request. Its answer's head comes when it starts, the result at its end."""
+    with transport.request("POST", target, *json_body(body), patience=until_start(body)) as reply:
+        reply.wait_at_most(until_end(body))
+        return result_or_raise(reply.json())
+
+
+def stream_at(transport: Transport, target: str, body: Mapping[str, Any]) -> RunStream:
+    reply = transport.request("POST", target, *json_body(body), patience=until_start(body))
+    reply.wait_at_most(until_end(body))
+    return RunStream(reply)
+
+
 class RunStream:
     """Events of a run that is on. Iterate once; closing it before the end cancels the run.
 
@@ -107,9 +120,17 @@ class RunStream:
                     raise Failed("the events ended before the result", code="cut_off",
                                  fix=SBXD.see_log)
                 event = parse_event(parse_json(SBXD, line))
+                if isinstance(event, Started):
+                    self._wait_for_end_of(event)
                 if isinstance(event, Finished):
                     self._result = result_or_raise(event.result.raw)
                 yield event
+
+    def _wait_for_end_of(self, run: Started) -> None:
+        """The limits that are applied are those that count."""
+        wall = run.limits.get("wall_seconds") if isinstance(run.limits, dict) else None
+        if isinstance(wall, (int, float)):
+            self._reply.wait_at_most(until_end({"limits": {"wall_seconds": wall}}))
 
     def close(self) -> None:
         self._closed = True
@@ -127,7 +148,8 @@ class Client:
     """A daemon. Its methods may be called from several threads: each call has its connection.
 
     `socket` is the path of the daemon's socket; without it, see the package's README. `timeout` is
-    how many seconds the daemon may be silent; without it, as long as it takes.
+    how many seconds the daemon may be silent; without it 30, in runs 60 longer than they may wait
+    for their turn and then run. A longer silence is Unavailable, with code "timeout".
     """
 
     def __init__(self, socket: Optional[str] = None, timeout: Optional[float] = None) -> None:
@@ -138,14 +160,14 @@ class Client:
             **options: Any) -> ExecutionResult:
         """As run_code()."""
         body = run_body(code, language, timeout_seconds, limits, **options)
-        return result_or_raise(self.transport.json("POST", "/v1/run", body))
+        return run_at(self.transport, "/v1/run", body)
 
     def stream(self, code: Optional[str] = None, language: str = "python",
                timeout_seconds: float = DEFAULT_TIMEOUT, limits: Optional[SandboxLimits] = None,
                **options: Any) -> RunStream:
         """As stream_code()."""
         body = run_body(code, language, timeout_seconds, limits, **options)
-        return RunStream(self.transport.request("POST", "/v1/run?stream=1", *json_body(body)))
+        return stream_at(self.transport, "/v1/run?stream=1", body)
 
     def cancel(self, run_id: str) -> None:
         """Ends a run of yours. Raises Refused when none of that id is under way."""
@@ -162,27 +184,32 @@ def run_code(code: str, language: str = "python", timeout_seconds: float = DEFAU
              limits: Optional[SandboxLimits] = None, *, args: Sequence[str] = (),
              stdin: Optional[str] = None, files: Optional[Mapping[str, FileContent]] = None,
              env: Optional[Mapping[str, str]] = None, profile: Optional[str] = None,
-             collect: Optional[str] = None, socket: Optional[str] = None) -> ExecutionResult:
+             collect: Optional[str] = None, socket: Optional[str] = None,
+             timeout: Optional[float] = None) -> ExecutionResult:
     """Runs code in a sandbox of its own, and says what became of it.
 
     files: put at /input/<name>; bytes, or a pathlib.Path to read. collect: what to do with files
-    that the code leaves in /output: "content" (the default), "list" or "none".
+    that the code leaves in /output: "content" (the default), "list" or "none". timeout_seconds is
+    for the code; timeout is for the daemon, and seldom needed: see Client.
 
     Raises SandboxError (Unavailable, Refused or Failed) when the sandbox could not do its work,
     never for what the code does; TypeError or ValueError, before anything is sent, for an argument
     that cannot be meant, and when timeout_seconds and limits.wall_seconds differ.
     """
     arguments.text("code", code)  # None would stand for Client.run()'s argv
-    return Client(socket).run(code, language, timeout_seconds, limits, args=args, stdin=stdin,
-                              files=files, env=env, profile=profile, collect=collect)
+    return Client(socket, timeout).run(code, language, timeout_seconds, limits, args=args,
+                                       stdin=stdin, files=files, env=env, profile=profile,
+                                       collect=collect)
 
 
 def stream_code(code: str, language: str = "python", timeout_seconds: float = DEFAULT_TIMEOUT,
                 limits: Optional[SandboxLimits] = None, *, args: Sequence[str] = (),
                 stdin: Optional[str] = None, files: Optional[Mapping[str, FileContent]] = None,
                 env: Optional[Mapping[str, str]] = None, profile: Optional[str] = None,
-                collect: Optional[str] = None, socket: Optional[str] = None) -> RunStream:
+                collect: Optional[str] = None, socket: Optional[str] = None,
+                timeout: Optional[float] = None) -> RunStream:
     """The same, with events as they happen: see RunStream."""
     arguments.text("code", code)
-    return Client(socket).stream(code, language, timeout_seconds, limits, args=args, stdin=stdin,
-                                 files=files, env=env, profile=profile, collect=collect)
+    return Client(socket, timeout).stream(code, language, timeout_seconds, limits, args=args,
+                                          stdin=stdin, files=files, env=env, profile=profile,
+                                          collect=collect)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Callable, Dict, Optional, Union
+from typing import Any, Callable, Dict, Mapping, Optional, Union
 
 from . import _arguments as arguments
 
@@ -65,6 +65,24 @@ class _Default(float):
 
 
 DEFAULT_TIMEOUT = _Default(30)
+
+
+#: What sbxd's configuration has for queue_seconds, and for the most that a profile may run.
+QUEUE_SECONDS = 60.0
+LONGEST_RUN = 3600.0
+MARGIN_SECONDS = 60.0  #: for setting up, collecting, and saving what was written to the disk
+
+
+def until_start(body: Mapping[str, Any]) -> float:
+    """How long the daemon may be silent before a run of this request starts."""
+    queues = 2 if body.get("wait") else 1  # the session's, and the daemon's
+    return queues * QUEUE_SECONDS + MARGIN_SECONDS
+
+
+def until_end(body: Mapping[str, Any]) -> float:
+    """How long it may be silent from then on."""
+    unsaid = LONGEST_RUN if body.get("profile", "default") != "default" else DEFAULT_TIMEOUT
+    return float(body.get("limits", {}).get("wall_seconds", unsaid)) + MARGIN_SECONDS
 
 
 def with_timeout(limits: Optional[SandboxLimits], timeout_seconds: float) -> SandboxLimits:

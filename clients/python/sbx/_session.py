@@ -13,11 +13,11 @@ from types import TracebackType
 from typing import IO, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, Union
 
 from . import _arguments as arguments
-from ._client import Client, RunStream, result_or_raise, run_body
+from ._client import Client, RunStream, run_at, run_body, stream_at
 from ._errors import Failed, Refused, SandboxError
-from ._limits import DEFAULT_TIMEOUT, SandboxLimits
+from ._limits import DEFAULT_TIMEOUT, MARGIN_SECONDS, SandboxLimits
 from ._result import ExecutionResult
-from ._transport import PIECE, SBXD, Reply, json_body, quote_id, quote_path
+from ._transport import PIECE, SBXD, Reply, quote_id, quote_path
 
 GONE = ("session_not_found", "session_expired", "session_deleted")
 Source = Union[bytes, "os.PathLike[str]", IO[bytes], Iterable[bytes]]
@@ -57,7 +57,8 @@ class Session:
     """Makes a session; as a context manager, deletes it at the end.
 
     limits: only `work` and `work_inodes` (its quota). idle_seconds and age_seconds: how long it
-    lives without use, and at most; the daemon's configuration gives defaults and bounds.
+    lives without use, and at most; the daemon's configuration gives defaults and bounds. socket and
+    timeout: as Client's; a `client` has its own.
 
     Every method but close() raises Refused with code "session_expired" once it has expired. An
     exception that ends the block is never hidden by one of the session's deletion.
@@ -65,8 +66,9 @@ class Session:
 
     def __init__(self, limits: Optional[SandboxLimits] = None, *,
                  idle_seconds: Optional[int] = None, age_seconds: Optional[int] = None,
-                 socket: Optional[str] = None, client: Optional[Client] = None) -> None:
-        self._client = client or Client(socket)
+                 socket: Optional[str] = None, timeout: Optional[float] = None,
+                 client: Optional[Client] = None) -> None:
+        self._client = client or Client(socket, timeout)
         if limits is not None:
             arguments.instance("limits", limits, SandboxLimits)
         for name, seconds in (("idle_seconds", idle_seconds), ("age_seconds", age_seconds)):
@@ -79,10 +81,10 @@ class Session:
 
     @classmethod
     def attach(cls, session_id: str, *, socket: Optional[str] = None,
-               client: Optional[Client] = None) -> Session:
+               timeout: Optional[float] = None, client: Optional[Client] = None) -> Session:
         """A session that is there already. Raises Refused when it is not, or not yours."""
         session = cls.__new__(cls)
-        session._client = client or Client(socket)
+        session._client = client or Client(socket, timeout)
         session.id = arguments.identifier("session_id", session_id)
         session.info()
         return session
@@ -99,15 +101,14 @@ class Session:
         come in time), or raises Refused with code "session_busy".
         """
         body = run_body(code, language, timeout_seconds, limits, wait=wait, **options)
-        return result_or_raise(self._client.transport.json("POST", self._target("/run"), body))
+        return run_at(self._client.transport, self._target("/run"), body)
 
     def stream(self, code: Optional[str] = None, language: str = "python",
                timeout_seconds: float = DEFAULT_TIMEOUT, limits: Optional[SandboxLimits] = None, *,
                wait: bool = False, **options: Any) -> RunStream:
         """The same, with events as they happen."""
         body = run_body(code, language, timeout_seconds, limits, wait=wait, **options)
-        target = self._target("/run?stream=1")
-        return RunStream(self._client.transport.request("POST", target, *json_body(body)))
+        return stream_at(self._client.transport, self._target("/run?stream=1"), body)
 
     def put(self, path: str, source: Source) -> int:
         """Stores a file, whole or not at all, and gives its size.
@@ -160,7 +161,8 @@ class Session:
     def close(self) -> None:
         """Deletes the session, unless it is gone already; a run that is on is cancelled."""
         try:
-            self._client.transport.request("DELETE", self._target()).close()
+            self._client.transport.request("DELETE", self._target(),
+                                           patience=MARGIN_SECONDS).close()
         except Refused as error:
             if error.code not in GONE:
                 raise
@@ -186,7 +188,8 @@ class Session:
         headers = ({"Transfer-Encoding": "chunked"} if length is None else
                    {"Content-Length": str(length)})
         headers["Content-Type"] = "application/octet-stream"
-        with self._client.transport.request("PUT", self._file(path), body, headers) as reply:
+        with self._client.transport.request("PUT", self._file(path), body, headers,
+                                            patience=MARGIN_SECONDS) as reply:
             answer = reply.json()
         try:
             return int(answer["size"])

@@ -9,6 +9,7 @@ import json
 import os
 import socket
 import stat
+import time
 from types import TracebackType
 from typing import IO, Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, Union
 from urllib.parse import quote
@@ -17,6 +18,9 @@ from . import _arguments as arguments
 from ._errors import Failed, Refused, SandboxError, Unavailable
 
 PIECE = 256 * 1024  #: bytes of what is streamed, at a time
+PATIENCE = 30.0  #: seconds that a daemon may be silent, where nothing is said of how many
+LONGEST = 2_000_000.0  #: seconds, which is what a socket can wait for
+FULL_QUEUE_SECONDS = 0.01  #: between attempts to connect to a socket whose queue is full
 Body = Union[bytes, IO[bytes], Iterable[bytes]]
 
 
@@ -37,6 +41,11 @@ class Daemon:
     @property
     def see_log(self) -> str:
         return f"see {self.name}'s log: it may have ended"
+
+    def silent(self, seconds: float) -> Unavailable:
+        return Unavailable(f"{self.name} was silent for {seconds:g} s", code="timeout",
+                           fix=f"see whether {self.name} is stopped or hangs, or give a longer "
+                               "timeout")
 
     def stranger(self, message: str, status: int = 0) -> Failed:
         """What answers is another program."""
@@ -76,8 +85,16 @@ def find_socket(daemon: Daemon, given: Optional[str] = None) -> str:
     return places[-1]
 
 
+class _Unread(Exception):
+    """The daemon closed the connection before it had read the request."""
+
+
+class _Silent(Exception):
+    """The daemon took, or gave, no byte in time. No OSError: those are the caller's body's."""
+
+
 class _Connection(http.client.HTTPConnection):
-    def __init__(self, path: str, timeout: Optional[float]) -> None:
+    def __init__(self, path: str, timeout: Optional[float] = PATIENCE) -> None:
         super().__init__("sbx", timeout=timeout, blocksize=PIECE)
         self._path = path
 
@@ -85,10 +102,51 @@ class _Connection(http.client.HTTPConnection):
         self.sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             self.sock.settimeout(self.timeout)
-            self.sock.connect(self._path)
+            self._connect_in_time()
         except BaseException:
             self.sock.close()
             raise
+
+    def _connect_in_time(self) -> None:
+        """Where the listener's queue is full, a connect() with a time limit fails at once."""
+        deadline = None if self.timeout is None else time.monotonic() + self.timeout
+        while True:
+            try:
+                self.sock.connect(self._path)
+                return
+            except BlockingIOError as error:
+                if deadline is not None and time.monotonic() >= deadline:
+                    raise _Silent from error
+            time.sleep(FULL_QUEUE_SECONDS)
+
+    def send(self, data: Any) -> None:
+        """The time limit is of a piece: sendall() has one for all that it is given."""
+        if not isinstance(data, bytes):
+            return super().send(data)  # comes back with its pieces
+        try:
+            for start in range(0, len(data), PIECE):
+                super().send(data[start:start + PIECE])
+        except socket.timeout as error:
+            raise _Silent from error
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise _Unread from error
+
+
+class Patience:
+    """How long a socket is waited for: what the maker of a client said, else what fits a call."""
+
+    def __init__(self, given: Optional[float], fitting: float) -> None:
+        self._given = given
+        self.socket: Optional[socket.socket] = None  #: which http.client may forget earlier
+        self.seconds = self._chosen(fitting)
+
+    def _chosen(self, fitting: float) -> float:
+        return min(fitting if self._given is None else self._given, LONGEST)
+
+    def change(self, fitting: float) -> None:
+        self.seconds = self._chosen(fitting)
+        if self.socket is not None and self.socket.fileno() >= 0:  # else all has been read
+            self.socket.settimeout(self.seconds)
 
 
 class Reply:
@@ -98,10 +156,11 @@ class Reply:
     """
 
     def __init__(self, daemon: Daemon, connection: http.client.HTTPConnection,
-                 response: http.client.HTTPResponse) -> None:
+                 response: http.client.HTTPResponse, patience: Patience) -> None:
         self._daemon = daemon
         self._connection = connection
         self._response = response
+        self._patience = patience
         self._read = 0
         self._closed = False
 
@@ -114,12 +173,12 @@ class Reply:
         try:
             piece = self._response.read() if size is None else self._response.read(size)
         except (http.client.HTTPException, OSError) as error:
-            raise _cut_off(self._daemon, error) from error
+            raise _cut_off(self._daemon, error, self._patience.seconds) from error
         self._read += len(piece)
         length = self.header("Content-Length")
         # What is read in pieces may end too early without a word of http.client's.
         if not piece and size != 0 and length is not None and int(length) != self._read:
-            raise _cut_off(self._daemon, http.client.IncompleteRead(b""))
+            raise _cut_off(self._daemon, http.client.IncompleteRead(b""), self._patience.seconds)
         return piece
 
     def readline(self) -> bytes:
@@ -127,7 +186,11 @@ class Reply:
         try:
             return self._response.readline()
         except (http.client.HTTPException, OSError) as error:
-            raise _cut_off(self._daemon, error) from error
+            raise _cut_off(self._daemon, error, self._patience.seconds) from error
+
+    def wait_at_most(self, seconds: float) -> None:
+        """For each byte from now on, unless the client was made with a time-out."""
+        self._patience.change(seconds)
 
     def json(self) -> Any:
         return parse_json(self._daemon, self.read())
@@ -172,49 +235,59 @@ class Transport:
         self._timeout = None if timeout is None else arguments.seconds("timeout", timeout)
 
     def request(self, method: str, target: str, body: Optional[Body] = None,
-                headers: Optional[Mapping[str, str]] = None, *, may_be_gone: bool = False) -> Reply:
-        """Raises SandboxError for every answer that is not 2xx.
+                headers: Optional[Mapping[str, str]] = None, *, patience: float = PATIENCE,
+                may_be_gone: bool = False) -> Reply:
+        """Raises SandboxError for every answer that is not 2xx, and for none within `patience`.
 
+        A body's own exceptions come through as they are.
         `may_be_gone`: "not_found", which else means a path that the daemon does not know, means
         here that there is no such thing as the target names.
         """
-        connection = self._connected()
+        connection, waits = self._connected()
         try:
-            response = self._exchange(connection, method, target, body, headers or {})
-            if not 200 <= response.status < 300:
-                raise error_of(self.daemon, response.status, response.getheader("Retry-After"),
-                               response.read(), may_be_gone)
-            return Reply(self.daemon, connection, response)
-        except socket.timeout as error:
-            connection.close()
-            raise Unavailable(f"{self.daemon.name} did not answer within {self._timeout} s",
-                              code="timeout") from error
-        except (http.client.HTTPException, ConnectionError) as error:
-            connection.close()
-            raise _cut_off(self.daemon, error) from error
+            waits.change(patience)
+            self._send(connection, method, target, body, headers or {}, waits)
+            response = self._answer(connection, waits, may_be_gone)
+            return Reply(self.daemon, connection, response, waits)
         except BaseException:
             connection.close()
             raise
 
-    def _connected(self) -> _Connection:
+    def _connected(self) -> Tuple[_Connection, Patience]:
         path = find_socket(self.daemon, self._given)
-        connection = _Connection(path, self._timeout)
+        waits = Patience(self._timeout, PATIENCE)
+        connection = _Connection(path, waits.seconds)
         try:
             connection.connect()
+        except _Silent as error:
+            raise self.daemon.silent(waits.seconds) from error
         except OSError as error:
             places = socket_candidates(self.daemon, self._given)
             raise _unreachable(self.daemon, path, places, error) from error
-        return connection
+        waits.socket = connection.sock
+        return connection, waits
 
-    @staticmethod
-    def _exchange(connection: _Connection, method: str, target: str, body: Optional[Body],
-                  headers: Mapping[str, str]) -> http.client.HTTPResponse:
+    def _send(self, connection: _Connection, method: str, target: str, body: Optional[Body],
+              headers: Mapping[str, str], waits: Patience) -> None:
         try:
             connection.request(method, target, body=body, headers=headers,
                                encode_chunked="Transfer-Encoding" in headers)
-        except (BrokenPipeError, ConnectionResetError):
+        except _Unread:
             pass  # refused before it was read: the answer says why
-        return connection.getresponse()
+        except _Silent as error:
+            raise self.daemon.silent(waits.seconds) from error
+
+    def _answer(self, connection: _Connection, waits: Patience,
+                may_be_gone: bool) -> http.client.HTTPResponse:
+        try:
+            response = connection.getresponse()
+            if 200 <= response.status < 300:
+                return response
+            body = response.read()
+        except (http.client.HTTPException, ConnectionError, socket.timeout) as error:
+            raise _cut_off(self.daemon, error, waits.seconds) from error
+        raise error_of(self.daemon, response.status, response.getheader("Retry-After"), body,
+                       may_be_gone)
 
     def json(self, method: str, target: str, value: Any = None) -> Any:
         """Sends a value as JSON, when there is one, and gives the answer's."""
@@ -283,12 +356,12 @@ def _seconds(text: Optional[str]) -> Optional[float]:
         return None
 
 
-def _cut_off(daemon: Daemon, error: Exception) -> SandboxError:
+def _cut_off(daemon: Daemon, error: Exception, seconds: float) -> SandboxError:
     if isinstance(error, ConnectionError):
         return Unavailable(f"{daemon.name} closed the connection without an answer",
                            code="disconnected", fix=daemon.see_log)
     if isinstance(error, socket.timeout):
-        return Unavailable(f"{daemon.name} was silent for too long", code="timeout")
+        return daemon.silent(seconds)
     if isinstance(error, http.client.IncompleteRead):
         return Failed("the answer was cut off", code="cut_off", fix=daemon.see_log)
     return daemon.stranger(f"what answers is no HTTP: {error!r}")

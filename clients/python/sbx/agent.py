@@ -35,6 +35,7 @@ __all__ = [
 Files = Mapping[str, FileContent]
 RECONNECTS = 10  #: in a row, while agentd is started again
 RECONNECT_SECONDS = 1.0
+EVENT_PATIENCE = 60.0  #: seconds; a line comes every 15
 MAX_ITERATIONS = 10
 
 
@@ -135,7 +136,8 @@ class RequestStream:
         """Those that were not seen yet, while the connection holds."""
         headers = {"Last-Event-ID": str(self._seen)} if self._seen else {}
         target = _target(self.id, "/events")
-        with self._transport.request("GET", target, headers=headers) as reply:
+        with self._transport.request("GET", target, headers=headers,
+                                     patience=EVENT_PATIENCE) as reply:
             for event in _events(reply):
                 if event.kind != "end":  # wanted again, should the record not be had
                     self._seen = event.id
@@ -170,7 +172,8 @@ class AgentClient:
     """An agentd. Its methods may be called from several threads: each call has its connection.
 
     `socket` is the path of agentd's socket; without it, see the package's README. `timeout` is how
-    many seconds agentd may be silent; events come at least every 15 s.
+    many seconds agentd may be silent; without it 30, and 60 between events (it gives a sign every
+    15 s). A longer silence is Unavailable, with code "timeout".
     """
 
     def __init__(self, socket: Optional[str] = None, timeout: Optional[float] = None) -> None:
@@ -248,40 +251,42 @@ class AgentClient:
 
 def run_request(text: str, language: str = "python", *, files: Optional[Files] = None,
                 budget: Optional[Budget] = None, label: Optional[str] = None,
-                socket: Optional[str] = None) -> AgentResult:
+                socket: Optional[str] = None, timeout: Optional[float] = None) -> AgentResult:
     """Has a program written for a request in plain words, run, repaired where need be, and told.
 
     language: "python" or "javascript". files: what the program finds as /input/<name>; bytes, or a
-    pathlib.Path to read. label: a name for recordings. Interrupted, it cancels the request.
+    pathlib.Path to read. label: a name for recordings. timeout: as AgentClient's. Interrupted, it
+    cancels the request.
 
     Raises SandboxError: Unavailable or Refused when agentd did not take the request, RequestFailed
     when agentd, its sandbox or its ledger failed. A request that was given up is a result.
     """
-    return AgentClient(socket).run_request(text, language, files=files, budget=budget, label=label)
+    return AgentClient(socket, timeout).run_request(text, language, files=files, budget=budget,
+                                                    label=label)
 
 
 def run_agent(task: str, max_iterations: int = MAX_ITERATIONS, *, files: Optional[Files] = None,
               budget: Optional[Budget] = None, label: Optional[str] = None,
-              socket: Optional[str] = None) -> AgentResult:
+              socket: Optional[str] = None, timeout: Optional[float] = None) -> AgentResult:
     """The same in tool-calling mode: the model runs code until it answers, or max_iterations."""
-    return AgentClient(socket).run_agent(task, max_iterations, files=files, budget=budget,
-                                         label=label)
+    return AgentClient(socket, timeout).run_agent(task, max_iterations, files=files, budget=budget,
+                                                  label=label)
 
 
 def stream_request(text: str, language: str = "python", *, files: Optional[Files] = None,
                    budget: Optional[Budget] = None, label: Optional[str] = None,
-                   socket: Optional[str] = None) -> RequestStream:
+                   socket: Optional[str] = None, timeout: Optional[float] = None) -> RequestStream:
     """run_request() with an event for each change of state: see RequestStream."""
-    return AgentClient(socket).stream_request(text, language, files=files, budget=budget,
-                                              label=label)
+    return AgentClient(socket, timeout).stream_request(text, language, files=files, budget=budget,
+                                                       label=label)
 
 
 def stream_agent(task: str, max_iterations: int = MAX_ITERATIONS, *, files: Optional[Files] = None,
                  budget: Optional[Budget] = None, label: Optional[str] = None,
-                 socket: Optional[str] = None) -> RequestStream:
+                 socket: Optional[str] = None, timeout: Optional[float] = None) -> RequestStream:
     """run_agent() with an event for each change of state: see RequestStream."""
-    return AgentClient(socket).stream_agent(task, max_iterations, files=files, budget=budget,
-                                            label=label)
+    return AgentClient(socket, timeout).stream_agent(task, max_iterations, files=files,
+                                                     budget=budget, label=label)
 
 
 def _to_the_end(stream: RequestStream) -> AgentResult:

@@ -52,7 +52,7 @@ class Contract(unittest.TestCase):
     def test_every_field_of_a_request_to_agentd_can_be_said(self):
         for call, schema in ((sbx.agent.run_request, "Request"), (sbx.agent.run_agent, "Task")):
             said = set(inspect.signature(call).parameters)
-            self.assertEqual(said, set(AGENT[schema]["properties"]) | {"socket"})
+            self.assertEqual(said, set(AGENT[schema]["properties"]) | {"socket", "timeout"})
 
     def test_the_signature_is_the_promised_one(self):
         parameters = list(inspect.signature(sbx.run_code).parameters.values())[:4]
