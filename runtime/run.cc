@@ -192,7 +192,8 @@ Result<UniqueFd> RunInFlight::request_walk(spawn::Tree tree) {
 void RunInFlight::fail_collection(Error error) {
   if (collect_failure_) return;
   if (error.stage.empty()) error.stage = "collect";
-  error.code = ErrorCode::kInternal;  // whatever it was, it is nothing the caller asked for
+  // Whatever it was, it is nothing the caller asked for.
+  if (error.code == ErrorCode::kInvalid) error.code = ErrorCode::kInternal;
   collect_failure_ = std::move(error);
 }
 

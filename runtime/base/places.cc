@@ -11,6 +11,21 @@
 
 namespace sbx {
 
+Error name_disk_failure(Error error) {
+  const int cause = error.sys_errno;
+  if (sys::is_full(cause)) {
+    error.fix = kMakeRoom;
+  } else if (cause == EROFS) {
+    error.fix = "mount the file system that it is on for writing";
+  } else if (cause == EIO) {
+    error.fix = "see what the kernel's log (dmesg) says of the disk that it is on";
+  } else {
+    return error;
+  }
+  error.code = ErrorCode::kHost;
+  return error;
+}
+
 std::string path_from_environment(const char* name) {
   const char* const value = std::getenv(name);
   if (value == nullptr || *value != '/') return {};

@@ -12,6 +12,11 @@ namespace sbx {
 
 inline constexpr const char* kMakeRoom = "make room on the file system that it is on";
 
+// `error` as the host's lack (kHost), with the fix, where the disk that it is about is full, over
+// quota, read-only or broken; any other as it is. For writes of our own alone: to a run, its own
+// file systems may be full.
+[[nodiscard]] Error name_disk_failure(Error error);
+
 // An absolute path in the environment, the first where it is a list (systemd.exec(5)); else empty.
 [[nodiscard]] std::string path_from_environment(const char* name);
 

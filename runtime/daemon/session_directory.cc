@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "runtime/base/places.h"
 #include "runtime/base/sys.h"
 #include "runtime/spawn/records.h"
 #include "runtime/workspace/tree.h"
@@ -68,7 +69,7 @@ Result<SavedTree> save_tree(int session, int walker, const plan::WorkspaceSize& 
   auto made = make_generation(session, walker, old_size, name);
   if (made) return SavedTree{*std::move(made), name};
   (void)remove_beside(session, name);  // else a leftover, for the next start
-  return unexpected(std::move(made).error());
+  return unexpected(name_disk_failure(std::move(made).error()));
 }
 
 Result<Upload> begin_upload(int session) {

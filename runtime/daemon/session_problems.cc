@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "runtime/base/log.h"
+#include "runtime/base/places.h"
 #include "runtime/base/sys.h"
 #include "runtime/collect/names.h"
 #include "runtime/daemon/session.h"
@@ -167,13 +168,14 @@ Problem path_problem(const Error& error, std::string_view path) {
   }
 }
 
-Problem store_problem(const Error& error) {
-  if (sys::is_full(error.sys_errno)) return disk_full();
+Problem store_problem(const Error& failure) {
+  if (sys::is_full(failure.sys_errno)) return disk_full();
+  const Error error = name_disk_failure(failure);
   log::error("session store", {{"error", to_string(error)}});
   if (error.code == ErrorCode::kHost) {
     return {.status = 503,
             .code = "host_lacks",
-            .detail = error.detail,
+            .detail = to_string(error),
             .fix = error.fix,
             .retry_after = seconds(60)};
   }

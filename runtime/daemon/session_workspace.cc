@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/base/places.h"
 #include "runtime/base/sys.h"
 #include "runtime/daemon/session_directory.h"
 #include "runtime/plan/plan.h"
@@ -59,7 +60,7 @@ Task<void> SessionWorkspace::fill_on_pool(async::WorkPool& pool, std::shared_ptr
     }
     if (!written) {
       const std::lock_guard lock(state->mutex);
-      state->fill_failure = std::move(written).error();
+      state->fill_failure = name_disk_failure(std::move(written).error());
     }
     out->reset();
   };

@@ -8,6 +8,7 @@
 #include <cerrno>
 #include <cstdio>
 
+#include "runtime/base/places.h"
 #include "runtime/base/sys.h"
 #include "runtime/plan/plan.h"
 #include "runtime/workspace/fill_stream.h"
@@ -85,7 +86,7 @@ std::optional<Error> DiskWorkspace::fill_failure() {
 Result<collect::SavedWorkspace> DiskWorkspace::make_generation(int walker) {
   if (full_) {
     errno = ENOSPC;
-    return sys_error("pwrite");
+    return name_disk_failure(sys_error("pwrite"));
   }
   if (::mkdirat(top_.get(), "next", 0700) != 0) return sys_error("mkdir");
   SBX_ASSIGN(const UniqueFd old, sys::open_at(top_.get(), "tree", O_RDONLY | O_DIRECTORY));

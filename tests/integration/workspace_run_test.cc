@@ -242,7 +242,8 @@ TEST_F(WorkspaceRuns, AFailedSaveIsNeverASuccessAndLeavesTheOldFiles) {
   EXPECT_EQ(outcome.status, Status::kSandboxError);
   EXPECT_EQ(outcome.stdout_bytes, "said\n");
   ASSERT_TRUE(outcome.error);
-  EXPECT_EQ(outcome.error->code, "internal");
+  EXPECT_EQ(outcome.error->code, "host");
+  EXPECT_THAT(outcome.error->fix, HasSubstr("make room"));
   EXPECT_EQ(outcome.error->step, "pwrite");
   EXPECT_EQ(outcome.error->sys_errno, ENOSPC);
   EXPECT_THAT(outcome.error->detail, HasSubstr("the workspace was not saved"));

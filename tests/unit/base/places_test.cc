@@ -25,6 +25,21 @@ TEST(Places, OfTheEnvironmentAreAbsoluteAndTheFirstOfAList) {
   (void)::unsetenv(kVariable);
 }
 
+TEST(Places, WhoseDiskFailsAreTheHostsLackWithTheFix) {
+  for (const int cause : {ENOSPC, EDQUOT, EROFS, EIO}) {
+    errno = cause;
+    const Error named = name_disk_failure(sys_error("pwrite", "a file"));
+    EXPECT_EQ(named.code, ErrorCode::kHost) << cause;
+    EXPECT_NE(named.fix, "") << cause;
+    EXPECT_EQ(named.detail, "a file");
+    EXPECT_EQ(named.sys_errno, cause);
+  }
+  errno = EBADF;
+  const Error other = name_disk_failure(sys_error("pwrite"));
+  EXPECT_EQ(other.code, ErrorCode::kInternal) << "ours";
+  EXPECT_EQ(other.fix, "");
+}
+
 TEST(Places, AreMadeWithWhatIsMissingAboveThemAndStayAsTheyWere) {
   const test::TemporaryDirectory directory;
   const std::string path = directory.path() + "/a/b/c";

@@ -5,12 +5,15 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <poll.h>
+#include <sched.h>
 #include <signal.h>
+#include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <filesystem>
 #include <random>
 #include <set>
@@ -235,6 +238,40 @@ TEST_F(Store, SavesATreeAndLeavesTheOldOneToBeRemoved) {
   EXPECT_THAT(load().leftovers, SizeIs(1));
   ASSERT_TRUE(remove_beside(session.directory.get(), saved->old_name));
   EXPECT_THAT(load().leftovers, IsEmpty());
+}
+
+// Runs in a child, with a tmpfs of 256 KiB as the disk: in a namespace of its own nothing is left.
+int save_to_full_disk(const std::string& left, const std::string& mount_point) {
+  const std::string uid = std::to_string(::geteuid());
+  const std::string gid = std::to_string(::getegid());
+  if (::unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0 ||
+      !sys::write_file("/proc/self/setgroups", "deny") ||
+      !sys::write_file("/proc/self/uid_map", "0 " + uid + " 1") ||
+      !sys::write_file("/proc/self/gid_map", "0 " + gid + " 1") ||
+      ::mount("", mount_point.c_str(), "tmpfs", 0, "size=256k") != 0) {
+    return 77;
+  }
+  const auto store = SessionStore::open(mount_point);
+  if (!store) return 1;
+  const auto session = store->create(a_record(kId), SessionTime(seconds(1'700'000'000)));
+  if (!session) return 2;
+  const auto saved = save(session->directory.get(), left);
+  if (saved) return 3;
+  const Error& error = saved.error();
+  return error.code == ErrorCode::kHost && error.sys_errno == ENOSPC && !error.fix.empty() ? 0 : 4;
+}
+
+TEST_F(Store, TellsOfAFullDiskAsTheHostsLack) {
+  const TemporaryDirectory left;
+  (void)left.write("big", std::string(1U << 20, 'x'));
+  const TemporaryDirectory mount_point;
+  const pid_t child = ::fork();
+  if (child == 0) ::_exit(save_to_full_disk(left.path(), mount_point.path()));
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  ASSERT_TRUE(WIFEXITED(status));
+  if (WEXITSTATUS(status) == 77) GTEST_SKIP() << "no user namespace to mount a small disk in";
+  EXPECT_EQ(WEXITSTATUS(status), 0);
 }
 
 TEST_F(Store, PutsUploadsInPlaceAndDeletesEntries) {
