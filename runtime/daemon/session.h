@@ -51,6 +51,7 @@ class Session {
   [[nodiscard]] SessionTime last_used() const { return last_used_; }
   [[nodiscard]] SessionTime idle_end() const { return last_used_ + record_.idle; }
   [[nodiscard]] SessionTime age_end() const { return record_.created + record_.age; }
+  [[nodiscard]] bool is_aged() const { return now_() >= age_end(); }
 
   // None until it is measured; not exact, but never too small, after a change that could not be
   // counted.

@@ -103,10 +103,13 @@ Task<void> SessionWorkspace::save_on_pool(Sessions& sessions, SessionPtr session
 // From here on the run needs the tree no more.
 Result<collect::SavedWorkspace> SessionWorkspace::saved() {
   state_->hold.reset();
-  if (state_->outcome) return *std::exchange(state_->outcome, std::nullopt);
+  const bool aged = session_->is_aged();
+  if (state_->outcome && !aged) return *std::exchange(state_->outcome, std::nullopt);
   const plan::WorkspaceSize size = this->size();
   return collect::SavedWorkspace{
-      .reason = "the session was deleted", .size = size.bytes, .inodes = size.inodes};
+      .reason = aged ? "the session reached its greatest age" : "the session was deleted",
+      .size = size.bytes,
+      .inodes = size.inodes};
 }
 
 }  // namespace sbx::daemon

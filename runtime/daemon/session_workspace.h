@@ -27,7 +27,10 @@ class SessionWorkspace final : public workspace::Workspace {
   [[nodiscard]] plan::WorkspaceSize size() const override { return *session_->size(); }
   void fill(UniqueFd pipe) override;
   [[nodiscard]] std::optional<Error> fill_failure() override;
-  [[nodiscard]] bool wants_save() const override { return !session_->ending(); }
+  // Past its greatest age nobody will find the session any more, nor what is saved in it.
+  [[nodiscard]] bool wants_save() const override {
+    return !session_->ending() && !session_->is_aged();
+  }
   void save(UniqueFd walker) override;
   [[nodiscard]] int saved_fd() const override;
   [[nodiscard]] Result<collect::SavedWorkspace> saved() override;

@@ -76,9 +76,8 @@ Result<void> Sessions::adopt(StoredSession stored) {
 
 // A use under way is let finish; past the greatest age nothing new begins.
 std::optional<Expiry> Sessions::expiry_of(const Session& session) const {
-  const SessionTime now = now_();
-  if (now >= session.age_end()) return Expiry::kAge;
-  if (now >= session.idle_end() && !session.in_use()) return Expiry::kIdle;
+  if (session.is_aged()) return Expiry::kAge;
+  if (now_() >= session.idle_end() && !session.in_use()) return Expiry::kIdle;
   return std::nullopt;
 }
 
