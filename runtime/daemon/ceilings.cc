@@ -1,5 +1,7 @@
 #include "runtime/daemon/ceilings.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
 
 namespace sbx::daemon {
@@ -54,6 +56,19 @@ Ceilings default_ceilings() {
     (void)ceilings.set(name, value);  // a test reads them back
   }
   return ceilings;
+}
+
+Result<void> check_least(const policy::Limits& most, std::string_view name) {
+  for (const auto& [limit, value] :
+       {std::pair{"wall_seconds", "1"}, std::pair{"memory", "4M"}, std::pair{"nofile", "16"}}) {
+    if (limit != name) continue;
+    policy::Limits least;
+    SBX_TRY(policy::set_limit(least, name, value));
+    if (!policy::limit_is_above(least, most, name)) return {};
+    return invalid(fmt::format("{} is too little for any run: at least {}",
+                               policy::limit_text(most, name), value));
+  }
+  return {};
 }
 
 Ceilings effective_ceilings(Ceilings configured, const policy::RuntimeConfig& config,

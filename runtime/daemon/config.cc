@@ -289,6 +289,9 @@ Result<void> read_ceilings(DaemonConfig& config, const TomlValue& table, std::st
     if (auto set = config.ceilings.set(item.key, item.text); !set) {
       return toml_error(origin, item, set.error().detail);
     }
+    if (auto enough = check_least(config.ceilings.most(), item.key); !enough) {
+      return toml_error(origin, item, enough.error().detail);
+    }
   }
   return {};
 }
@@ -328,9 +331,11 @@ void append_comment(std::string& text, std::string_view comment) {
 
 std::string ceilings_template(const Ceilings& ceilings) {
   std::string text;
-  append_comment(text,
-                 "The most that a run may have of each limit (policy/README.md has their names).\n"
-                 "A request that asks for more is refused; what its profile brings is lowered.");
+  append_comment(
+      text,
+      "The most that a run may have of each limit (policy/README.md has their names).\n"
+      "A request that asks for more is refused; what its profile brings is lowered. At\n"
+      "least 1 second of wall time, 4M of memory and 16 descriptors, which any run needs.");
   text += "\n[ceilings]\n";
   for (const policy::LimitField& field : policy::limit_fields()) {
     append_comment(text, field.help);

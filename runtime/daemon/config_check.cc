@@ -96,6 +96,17 @@ Result<void> check_image(const DaemonConfig& config, const policy::RuntimeConfig
   return error;
 }
 
+Result<void> check_bounds(const policy::RuntimeConfig& runtime) {
+  for (const policy::Bound& bound : policy::bounds_of(runtime, 0, 0)) {
+    auto enough = check_least(bound.most, bound.limit);
+    if (!enough) {
+      return unexpected(std::move(enough).error().with_context(
+          fmt::format("runtime.toml: key 'max_{}'", bound.limit)));
+    }
+  }
+  return {};
+}
+
 void check_memory(const DaemonConfig& config, std::uint64_t memory,
                   std::vector<std::string>& warnings) {
   if (memory == 0) return;
@@ -163,6 +174,7 @@ Result<std::vector<std::string>> check_host(const DaemonConfig& config,
   std::vector<std::string> warnings;
   SBX_TRY(check_user(config, host.root, warnings));
   SBX_TRY(check_image(config, runtime));
+  SBX_TRY(check_bounds(runtime));
   check_memory(config, host.memory, warnings);
   check_descriptors(config, host.descriptors, warnings);
   return warnings;

@@ -120,7 +120,8 @@ TEST_P(DaemonLife, TheCheckSaysWhatTheStartWouldSay) {
   for (const char* mistaken :
        {"\n[sessions]\nmax = 0\n", "\nmax_queued = 1\nmax_queued_per_peer = 2\n",
         "\nimage = \"nowhere\"\n", "\nprofiles = [\"/nowhere.toml\"]\n",
-        "\n[ceilings]\nstdout_bytes = \"100M\"\n"}) {
+        "\n[ceilings]\nstdout_bytes = \"100M\"\n", "\n[ceilings]\nmemory = \"1M\"\n",
+        "\n[ceilings]\nwall_seconds = 0.01\n"}) {
     const Finished started = start_and_fail(mistaken);
     const Finished checked = run_process(ground().command({"--check-config"}), ground().options());
     EXPECT_NE(started.exit_code, 0) << mistaken;
@@ -133,6 +134,11 @@ TEST_P(DaemonLife, TheCheckSaysWhatTheStartWouldSay) {
   EXPECT_EQ(warned.exit_code, 0) << warned.err;
   EXPECT_THAT(warned.err, HasSubstr("warning: "));
   EXPECT_THAT(warned.err, HasSubstr("key 'memory_budget': 900000G is more than"));
+}
+
+TEST_P(DaemonLife, TheLeastCeilingsLetItStartAndRun) {
+  start("\n[ceilings]\nmemory = \"4M\"\nwall_seconds = 1\nnofile = 16\n");
+  EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok");
 }
 
 // A host's ceilings may be below what the profiles have: they bind, and keep nothing from running.

@@ -68,6 +68,31 @@ TEST(DaemonConfigWhole, WhatLeavesNothingToUseIsOutOfRange) {
   EXPECT_THAT(mistake("memory_budget = \"1M\""), HasSubstr("1M is out of range: at least 16M"));
 }
 
+TEST(DaemonConfigWhole, ACeilingLeavesWhatAnyRunNeeds) {
+  EXPECT_EQ(mistake("[ceilings]\nmemory = \"2M\""),
+            "f:2: key 'ceilings.memory': 2M is too little for any run: at least 4M");
+  EXPECT_EQ(mistake("[ceilings]\nwall_seconds = 0.01"),
+            "f:2: key 'ceilings.wall_seconds': 0.01 is too little for any run: at least 1");
+  EXPECT_EQ(mistake("[ceilings]\nnofile = 8"),
+            "f:2: key 'ceilings.nofile': 8 is too little for any run: at least 16");
+  EXPECT_TRUE(
+      parse_daemon_config("[ceilings]\nmemory = \"4M\"\nwall_seconds = 1\nnofile = 16", "f"));
+}
+
+TEST(DaemonConfigHost, RuntimesCeilingsLeaveItToo) {
+  policy::RuntimeConfig runtime;
+  runtime.max_memory = policy::kMiB;
+  const auto config = parse_daemon_config("image = \"host\"", "f");
+  ASSERT_TRUE(config);
+  const auto checked = check_host(*config, runtime, {});
+  ASSERT_FALSE(checked);
+  EXPECT_EQ(checked.error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(to_string(checked.error()),
+            "runtime.toml: key 'max_memory': 1M is too little for any run: at least 4M");
+  runtime.max_memory = 4 * policy::kMiB;
+  EXPECT_TRUE(check_host(*config, runtime, {}));
+}
+
 TEST(DaemonConfigWhole, ASocketsPathIsOneThatCanBeBound) {
   const std::string longest = "/" + std::string(106, 'a');
   EXPECT_TRUE(parse_daemon_config("socket = \"" + longest + "\"", "f"));
