@@ -58,6 +58,13 @@ Result<std::string> read_tail(int fd) {
   return tail;
 }
 
+bool is_at(int fd, const std::string& path) {
+  struct stat open{};
+  struct stat there{};
+  return ::fstat(fd, &open) == 0 && ::lstat(path.c_str(), &there) == 0 &&
+         open.st_dev == there.st_dev && open.st_ino == there.st_ino;
+}
+
 // The last whole line of `tail`, and what is behind it.
 struct LastLine {
   std::string_view line;  // empty: none
@@ -106,7 +113,7 @@ Result<AuditLog> AuditLog::open(const std::string& directory) {
     return host_lacks("mkdir", errno, directory, "make the state directory writable");
   }
   AuditLog log;
-  const std::string path = directory + "/audit.jsonl";
+  const std::string path = log.path_ = directory + "/audit.jsonl";
   SBX_ASSIGN(log.file_, open_own(path, O_RDWR | O_APPEND));
   // Two writers would break the chain.
   if (::flock(log.file_.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -154,10 +161,22 @@ Result<void> AuditLog::append(std::string_view members) {
   last_ = link_of(last_ ? last_->seq + 1 : 1, line);
   pending_ += line;
   pending_ += '\n';
-  return retry();
+  return write_pending();
+}
+
+Result<void> AuditLog::check_place() {
+  misplaced_ = !is_at(file_.get(), path_) || !is_at(head_.get(), path_ + ".head");
+  if (!misplaced_) return {};
+  return host_lacks("stat", 0, path_ + " or its .head is not the file any more that sbxd writes",
+                    "move both back, or start sbxd again: it begins new ones");
 }
 
 Result<void> AuditLog::retry() {
+  SBX_TRY(write_pending());
+  return misplaced_ ? check_place() : Result<void>();
+}
+
+Result<void> AuditLog::write_pending() {
   while (!pending_.empty()) {
     const ssize_t put = ::write(file_.get(), pending_.data(), pending_.size());
     if (put < 0 && errno == EINTR) continue;

@@ -30,8 +30,11 @@ class AuditLog {
   // Appends one event: JSON members without braces. When the disk refuses it, the line is kept and
   // tried again by the next call; while one is kept, healthy() is false and no run may start.
   [[nodiscard]] Result<void> append(std::string_view members);
+  // kHost when the file, or its head, is not where open() found it: moved away or removed, it grows
+  // unseen. Then healthy() is false, until retry() finds it in its place.
+  [[nodiscard]] Result<void> check_place();
   [[nodiscard]] Result<void> retry();
-  [[nodiscard]] bool healthy() const { return pending_.empty(); }
+  [[nodiscard]] bool healthy() const { return pending_.empty() && !misplaced_; }
 
   // For sync on another thread: fdatasync(2) of file() and head().
   [[nodiscard]] int file() const { return file_.get(); }
@@ -44,12 +47,15 @@ class AuditLog {
  private:
   AuditLog() = default;
   [[nodiscard]] Result<void> recover();
+  [[nodiscard]] Result<void> write_pending();
 
+  std::string path_;
   UniqueFd file_;
   UniqueFd head_;
   std::optional<AuditLink> last_;
   std::string pending_;  // lines with their ends, the first perhaps without its beginning
   bool unsynced_ = false;
+  bool misplaced_ = false;
   std::string found_;
 };
 

@@ -197,10 +197,11 @@ OptionalProblem RunService::refuse_now() const {
   }
   if (parts_.audit.healthy()) return std::nullopt;
   if (auto written = parts_.audit.retry(); !written) {
+    const std::string& fix = written.error().fix;
     return Problem{.status = 503,
                    .code = "audit_unavailable",
                    .detail = "No run without its audit line: " + to_string(written.error()),
-                   .fix = "make room on the disk of sbxd's state directory",
+                   .fix = fix.empty() ? "make room on the disk of sbxd's state directory" : fix,
                    .retry_after = std::chrono::seconds(5)};
   }
   return std::nullopt;

@@ -84,6 +84,7 @@ class Service {
   Task<void> watch_spawner();
   Task<void> ask_spawner();
   Task<void> reap();
+  void check_audit();
   Task<void> sync_audit();
   Task<void> end();
   Task<void> hurry();
@@ -320,6 +321,7 @@ Task<void> Service::reap() {
   const auto period = seconds(started_.configuration.daemon.reaper_seconds);
   for (;;) {
     (void)co_await loop_.sleep_until(async::after(period));
+    check_audit();
     // What many small blocks left between them; malloc gives back only what is at its end.
     (void)::malloc_trim(0);
     auto job = [&sandbox = started_.sandbox] { return sandbox.sweep(); };
@@ -338,6 +340,14 @@ Task<void> Service::reap() {
       }
     }
   }
+}
+
+void Service::check_audit() {
+  const bool was_healthy = started_.audit.healthy();
+  const auto placed = started_.audit.check_place();
+  if (placed || !was_healthy) return;
+  log::error("no run starts: audit lines would be lost",
+             {{"error", to_string(placed.error())}, {"fix", placed.error().fix}});
 }
 
 Task<void> Service::sync_audit() {

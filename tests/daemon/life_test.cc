@@ -345,6 +345,20 @@ TEST_P(DaemonLife, AStoppedSpawnerDoesNotHoldUpTheEnd) {
   EXPECT_EQ(wait_for_end().exit_code, 0);
 }
 
+TEST_P(DaemonLife, NoRunStartsWhileTheAuditFileIsNotInItsPlace) {
+  start("reaper_seconds = 1\n");
+  std::filesystem::rename(audit_file(), audit_file() + ".old");
+  ASSERT_TRUE(wait_for_health(503));
+  EXPECT_EQ(metric("sbxd_audit_healthy"), 0);
+  const Json problem = problem_of(ask("POST", "/v1/run", kSleep));
+  EXPECT_EQ(problem["code"], "audit_unavailable");
+  EXPECT_THAT(problem.value("fix", ""), HasSubstr("move both back"));
+  EXPECT_THAT(log(), HasSubstr("audit lines would be lost"));
+  std::filesystem::rename(audit_file() + ".old", audit_file());
+  EXPECT_EQ(ask("GET", "/healthz").status, 200);
+  EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok");
+}
+
 TEST_P(DaemonLife, AnEditOfTheAuditFileIsFound) {
   start();
   for (int i = 0; i < 3; ++i) (void)run({{"argv", {"/bin/true"}}});

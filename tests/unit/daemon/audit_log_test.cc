@@ -173,6 +173,28 @@ TEST_F(AuditLogTest, RefusesAFileThatIsALink) {
   EXPECT_FALSE(open());
 }
 
+TEST_F(AuditLogTest, IsNotHealthyWhileItIsNotInItsPlace) {
+  auto log = open();
+  ASSERT_TRUE(log);
+  for (const std::string& moved : {file(), file() + ".head"}) {
+    EXPECT_TRUE(log->check_place());
+    std::filesystem::rename(moved, moved + ".old");
+    const auto gone = log->check_place();
+    ASSERT_FALSE(gone);
+    EXPECT_EQ(gone.error().code, ErrorCode::kHost);
+    EXPECT_NE(gone.error().fix, "");
+    EXPECT_FALSE(log->healthy());
+    EXPECT_TRUE(log->append(R"("event":"run")")) << "of a run that is over";
+    std::ofstream(moved) << "another";
+    EXPECT_FALSE(log->retry());
+    std::filesystem::rename(moved + ".old", moved);
+    EXPECT_TRUE(log->retry());
+    EXPECT_TRUE(log->healthy());
+  }
+  EXPECT_EQ(verify().lines, 2U);
+  EXPECT_THAT(verify().problems, IsEmpty());
+}
+
 TEST_F(AuditLogTest, KeepsALineThatTheDiskRefusesAndTriesAgain) {
   auto log = open();
   ASSERT_TRUE(log);
