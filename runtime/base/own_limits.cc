@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <string>
 
 namespace sbx {
@@ -53,6 +54,18 @@ Result<void> check_own_limits() {
                           ", and at least " + least + need.unit + " are needed",
                       std::string("raise it where this is started from: ulimit ") + need.option +
                           " " + least + ", or the Limit… line of the unit");
+  }
+  return {};
+}
+
+std::string scarcity_fix(int sys_errno) {
+  if (sys_errno == EAGAIN) {
+    return "end other processes, or allow more where this is started from: ulimit -u, or "
+           "LimitNPROC= and TasksMax= of the unit (pids.max of the group)";
+  }
+  if (sys_errno == ENOMEM) {
+    return "free memory, or allow more where this is started from: ulimit -d and -v, or LimitDATA= "
+           "and LimitAS= of the unit";
   }
   return {};
 }

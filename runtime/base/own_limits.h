@@ -1,6 +1,8 @@
 // Our own resource limits, as whoever started us left them. Any stage; a process's own business.
 #pragma once
 
+#include <string>
+
 #include "runtime/base/result.h"
 
 namespace sbx {
@@ -12,5 +14,9 @@ void raise_soft_limits();
 // kHost, naming the limit, what it is and what is needed, where a hard limit does not let us do
 // our work: what fails for want of a descriptor would be told as something else.
 [[nodiscard]] Result<void> check_own_limits();
+
+// What to do where fork(2) or the like says that there is no process (EAGAIN) or no memory (ENOMEM)
+// to be had; empty for any other errno.
+[[nodiscard]] std::string scarcity_fix(int sys_errno);
 
 }  // namespace sbx

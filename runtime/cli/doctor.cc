@@ -23,9 +23,10 @@ std::string to_table(const std::vector<Check>& checks) {
     if (check.fix.empty()) continue;
     text += fmt::format("{:<{}}  fix: {}\n", "", width, escape_for_terminal(check.fix));
   }
-  text += all_required_hold(checks) ? "every required layer can be had\n"
-                                    : "runs are refused until the required ones are fixed\n";
-  return text;
+  if (all_required_hold(checks)) return text + "every required layer can be had\n";
+  return text + (runs_are_refused(checks)
+                     ? "runs are refused until the required ones are fixed\n"
+                     : "what was not tried may be there: fix that, and ask again\n");
 }
 
 std::string to_json_text(const std::vector<Check>& checks) {

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "runtime/base/own_limits.h"
 #include "runtime/cli/doctor_ids.h"
 #include "runtime/cli/doctor_lines.h"
 
@@ -23,6 +24,13 @@ Check ok(std::string name, bool required, std::string detail) {
 
 std::string why(const Act& act) {
   return fmt::format("{}: {}", act.failed_step, std::strerror(act.sys_errno));
+}
+
+// An act that failed: `check` unless it failed for want of what every act takes.
+Check unless_untried(const Act& act, Check check) {
+  std::string fix = scarcity_fix(act.sys_errno);
+  if (fix.empty()) return check;
+  return {std::move(check.name), check.required, CheckState::kUntried, why(act), std::move(fix)};
 }
 
 std::string_view trimmed(std::string_view text) {
@@ -75,7 +83,8 @@ std::string namespace_fix(Host& host, const Act& act) {
 Check check_namespaces(Host& host) {
   const Act act = host.make_namespaces();
   if (act.ok()) return ok("namespaces", true, "user (nested), mount, pid, net, ipc, uts, cgroup");
-  return {"namespaces", true, CheckState::kMissing, why(act), namespace_fix(host, act)};
+  return unless_untried(
+      act, {"namespaces", true, CheckState::kMissing, why(act), namespace_fix(host, act)});
 }
 
 // What is mounted over parts of the caller's /proc, which is what forbids a new one.
@@ -96,15 +105,20 @@ Check check_proc(Host& host) {
   const Act act = host.mount_proc();
   if (act.ok()) return ok("proc", true, "a new proc can be mounted");
   const std::string over = mounts_over_proc(host);
-  if (over.empty()) return {"proc", true, CheckState::kMissing, why(act), namespace_fix(host, act)};
-  return {"proc", true, CheckState::kMissing, why(act) + "; mounted over /proc: " + over,
-          "let the container or unit see all of /proc (ProtectKernelTunables=no, "
-          "--security-opt systempaths=unconfined)"};
+  if (over.empty()) {
+    return unless_untried(act,
+                          {"proc", true, CheckState::kMissing, why(act), namespace_fix(host, act)});
+  }
+  return unless_untried(
+      act, {"proc", true, CheckState::kMissing, why(act) + "; mounted over /proc: " + over,
+            "let the container or unit see all of /proc (ProtectKernelTunables=no, "
+            "--security-opt systempaths=unconfined)"});
 }
 
 // Ids that a plan counts on and nobody can map: every run fails.
 Check unmappable_ids(const Act& act, std::string fix) {
-  return {"subordinate_ids", true, CheckState::kMissing, why(act), std::move(fix)};
+  return unless_untried(act,
+                        {"subordinate_ids", true, CheckState::kMissing, why(act), std::move(fix)});
 }
 
 Check check_ids_of_root(Host& host, const policy::RuntimeConfig& config) {
@@ -164,7 +178,9 @@ std::string subordinate_ids_fix(Host& host, const policy::RuntimeConfig& config,
   const std::string give = fmt::format("usermod --add-subuids {0}-{1} --add-subgids {0}-{1}",
                                        *first, *first + kSubordinateCount - 1);
   if (is_in_passwd(files->passwd, host.uid())) return fmt::format("sudo {} $(id -un)", give);
-  if (host.has_login_name()) {  // of a directory service: usermod does not know him
+  const Result<bool> has_name = host.has_login_name();
+  if (!has_name) return has_name.error().fix;
+  if (*has_name) {  // of a directory service: usermod does not know him
     return fmt::format("echo {}:{}:{} | sudo tee -a /etc/subuid /etc/subgid", host.uid(), *first,
                        kSubordinateCount);
   }
@@ -273,9 +289,11 @@ Check check_memfd(Host& host) {
   const Act act = host.exec_memfd();
   if (act.ok()) return ok("memfd_exec", true, "a sealed memfd can be executed");
   const bool forbidden = says(host, "/proc/sys/vm/memfd_noexec", "2");
-  return {"memfd_exec", true, CheckState::kMissing, why(act),
-          forbidden ? "sudo sysctl -w vm.memfd_noexec=1"
-                    : "allow this process to execute a memfd (an LSM or a seccomp filter forbids)"};
+  return unless_untried(
+      act,
+      {"memfd_exec", true, CheckState::kMissing, why(act),
+       forbidden ? "sudo sysctl -w vm.memfd_noexec=1"
+                 : "allow this process to execute a memfd (an LSM or a seccomp filter forbids)"});
 }
 
 Check check_landlock(Host& host) {
@@ -300,13 +318,14 @@ Check check_time_namespace(Host& host, const policy::RuntimeConfig& config) {
   const Act act = host.make_time_namespace();
   if (act.ok()) return ok("time_namespace", false, "available");
   if (act.sys_errno == EPERM || act.failed_step != "unshare time") {
-    return {"time_namespace", false, CheckState::kMissing, why(act),
-            "start it as root of the host with all capabilities, or as an ordinary user"};
+    return unless_untried(
+        act, {"time_namespace", false, CheckState::kMissing, why(act),
+              "start it as root of the host with all capabilities, or as an ordinary user"});
   }
   const bool none_allowed = says(host, "/proc/sys/user/max_time_namespaces", "0");
-  return {"time_namespace", false, CheckState::kMissing, why(act),
-          none_allowed ? "sudo sysctl -w user.max_time_namespaces=15000"
-                       : "use a kernel with CONFIG_TIME_NS"};
+  return unless_untried(act, {"time_namespace", false, CheckState::kMissing, why(act),
+                              none_allowed ? "sudo sysctl -w user.max_time_namespaces=15000"
+                                           : "use a kernel with CONFIG_TIME_NS"});
 }
 
 Check image_shut(const std::string& path, std::string_view what) {
@@ -353,6 +372,8 @@ std::string_view check_state_name(CheckState state) {
       return "ok";
     case CheckState::kDegraded:
       return "degraded";
+    case CheckState::kUntried:
+      return "untried";
     case CheckState::kMissing:
       break;
   }
@@ -381,6 +402,13 @@ std::vector<Check> run_checks(Host& host, const DoctorOptions& options) {
 bool all_required_hold(const std::vector<Check>& checks) {
   return std::all_of(checks.begin(), checks.end(), [](const Check& check) {
     return !check.required || check.state == CheckState::kOk;
+  });
+}
+
+bool runs_are_refused(const std::vector<Check>& checks) {
+  return std::any_of(checks.begin(), checks.end(), [](const Check& check) {
+    return check.required &&
+           (check.state == CheckState::kMissing || check.state == CheckState::kDegraded);
   });
 }
 

@@ -10,7 +10,8 @@
 
 namespace sbx::cli {
 
-enum class CheckState { kOk, kDegraded, kMissing };
+// kUntried: the host could have it; there was no process or no memory to see whether it does.
+enum class CheckState { kOk, kDegraded, kMissing, kUntried };
 [[nodiscard]] std::string_view check_state_name(CheckState state);
 
 struct Check {
@@ -27,7 +28,9 @@ struct DoctorOptions {
 };
 
 [[nodiscard]] std::vector<Check> run_checks(Host& host, const DoctorOptions& options);
-// True when no required check is missing or degraded.
+// True when every required check is ok.
 [[nodiscard]] bool all_required_hold(const std::vector<Check>& checks);
+// True when a required check is missing or degraded: one that was not tried may yet be ok.
+[[nodiscard]] bool runs_are_refused(const std::vector<Check>& checks);
 
 }  // namespace sbx::cli

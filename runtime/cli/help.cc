@@ -58,13 +58,14 @@ Tries each facility that a run needs, as the caller, and leaves nothing behind. 
   ok         it works
   degraded   it works in part; the line says what is lost
   missing    it cannot be had
+  untried    no process or no memory was left to try it
 and one line of fix for what is not ok. Without a required one runs are refused, unless
 --allow-missing names its layer; the others are marked (optional).
 
   --json                  the same as one JSON document
   --rootfs NAME|host      the image to look for: default
 
-Exit codes: 0 no required facility is missing or degraded, 1 one is, 2 wrong use.
+Exit codes: 0 no required facility is missing, degraded or untried, 1 one is, 2 wrong use.
 )";
 
 constexpr const char* kSelftest = R"(sbx-run selftest: attack this host's own sandbox, and score it.

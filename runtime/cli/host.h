@@ -58,7 +58,7 @@ class Host {
   [[nodiscard]] virtual bool has_program(const std::string& name) = 0;  // in /usr/bin and the like
 
   // Whether the caller's uid has a name anywhere, /etc/passwd or a directory service.
-  [[nodiscard]] virtual bool has_login_name() = 0;
+  [[nodiscard]] virtual Result<bool> has_login_name() = 0;
 
   // Whether /proc is that of our pid namespace. Where it is not, nothing below it means what it
   // says.

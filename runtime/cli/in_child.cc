@@ -166,17 +166,17 @@ int run_quietly(const std::vector<std::string>& argv) {
   for (const std::string& word : argv) words.push_back(const_cast<char*>(word.c_str()));
   words.push_back(nullptr);
   posix_spawn_file_actions_t actions;
-  if (::posix_spawn_file_actions_init(&actions) != 0) return -1;
+  if (const int error = ::posix_spawn_file_actions_init(&actions); error != 0) return -error;
   for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
     (void)::posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
   }
   pid_t pid = -1;
   const int error = ::posix_spawn(&pid, words[0], &actions, nullptr, words.data(), environ);
   (void)::posix_spawn_file_actions_destroy(&actions);
-  if (error != 0) return -1;
+  if (error != 0) return -error;
   const int status = wait_status(pid);
   if (WIFEXITED(status)) return WEXITSTATUS(status);
-  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : -1;
+  return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : -ECHILD;
 }
 
 }  // namespace sbx::cli

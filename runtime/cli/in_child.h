@@ -44,7 +44,8 @@ class WaitingChild {
 // In the child: writes one file of /proc/self.
 [[nodiscard]] bool write_proc(const char* path, const std::string& text);
 
-// Runs a program with its output thrown away; its exit code, 128+n for a signal, -1 if not started.
+// Runs a program with its output thrown away; its exit code, 128+n for a signal, a negative errno
+// when it could not be started.
 [[nodiscard]] int run_quietly(const std::vector<std::string>& argv);
 
 }  // namespace sbx::cli

@@ -5,6 +5,7 @@
 #include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -13,8 +14,10 @@
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <utility>
 
+#include "runtime/base/own_limits.h"
 #include "runtime/base/sys.h"
 #include "runtime/cgroup/driver.h"
 #include "runtime/cli/host.h"
@@ -102,11 +105,26 @@ Act map_directly(pid_t pid, const IdRange& uids, const IdRange& gids) {
   return {};
 }
 
+// The errno for which a program did not start; 0: it did. One that finds no room for its own data
+// is ended by the kernel, and by its loader if it is a dynamic one.
+int start_errno(int code) {
+  constexpr int kLoaderFailed = 127;
+  if (code < 0) return -code;
+  if (code != kLoaderFailed && code != 128 + SIGSEGV && code != 128 + SIGKILL) return 0;
+  for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
+    rlimit limit{};
+    if (::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return ENOMEM;
+  }
+  return 0;
+}
+
 Act map_by_program(const char* name, pid_t pid, unsigned own, const IdRange& range) {
   const int code =
       run_quietly({find_program(name), fmt::format("{}", pid), "0", fmt::format("{}", own), "1",
                    "1", fmt::format("{}", range.first), fmt::format("{}", range.count)});
-  return code == 0 ? Act{} : Act{name, EPERM};
+  if (code == 0) return {};
+  const int not_started = start_errno(code);
+  return {name, not_started != 0 ? not_started : EPERM};
 }
 
 Act time_namespace() {
@@ -143,8 +161,12 @@ class RealHost final : public Host {
   }
   bool has_program(const std::string& name) override { return !find_program(name).empty(); }
   // A program is asked, since this one is static and has no NSS.
-  bool has_login_name() override {
-    return run_quietly({find_program("getent"), "passwd", fmt::format("{}", uid())}) == 0;
+  Result<bool> has_login_name() override {
+    const int code = run_quietly({find_program("getent"), "passwd", fmt::format("{}", uid())});
+    if (const int error = start_errno(code); !scarcity_fix(error).empty()) {
+      return host_lacks("getent", error, "", scarcity_fix(error));
+    }
+    return code == 0;
   }
 
   Act make_namespaces() override { return in_child(all_namespaces); }
@@ -183,9 +205,10 @@ Act RealHost::exec_memfd() {
     if (!program) return Act{"memfd_create", program.error().sys_errno};
     // Its exec must succeed, and nothing of its output is wanted: a grandchild does it.
     const int fd = program->get();
-    return run_quietly({fmt::format("/proc/self/fd/{}", fd), "nothing"}) == 0
-               ? Act{}
-               : Act{"execute a memfd", EACCES};
+    const int code = run_quietly({fmt::format("/proc/self/fd/{}", fd), "nothing"});
+    if (code == 0) return Act{};
+    const int not_started = start_errno(code);
+    return Act{"execute a memfd", not_started != 0 ? not_started : EACCES};
   });
 }
 

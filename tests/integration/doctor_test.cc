@@ -256,6 +256,40 @@ TEST_F(DoctorTest, AnImageThatOthersCannotReadIsMissingUntilItsModeIsMended) {
   EXPECT_EQ(check_of(doctor({}, options), "image")["state"], "ok");
 }
 
+// A user whose limits leave no process, or no memory, to try anything in: no fix of a probe helps,
+// and a run says the same as doctor.
+TEST_F(DoctorTest, WhatTheCallersLimitsLeaveNoRoomToTryIsUntriedUntilTheyAreRaised) {
+  const UserGround ground;  // for its copy of sbx-run, which he can reach
+  ProcessOptions stranger;
+  stranger.uid = kStranger;
+  const auto doctor_under = [&](const char* limit) {
+    const Finished finished =
+        run_process({"/usr/bin/prlimit", limit, ground.program(), "doctor", "--json"}, stranger);
+    EXPECT_EQ(finished.exit_code, 1) << finished.err;
+    return json::parse(finished.out, nullptr, false);
+  };
+  const auto expect_untried = [](const json& check, const char* fix) {
+    EXPECT_EQ(check["state"], "untried") << check;
+    EXPECT_THAT(check["fix"].get<std::string>(), HasSubstr(fix));
+  };
+  const json without_process = doctor_under("--nproc=1:1");
+  for (const char* const name : {"namespaces", "proc", "memfd_exec"}) {
+    expect_untried(check_of(without_process, name), "ulimit -u");
+  }
+  const Finished refused =
+      run_process({"/usr/bin/prlimit", "--nproc=1:1", ground.program(), "--rootfs", "host",
+                   "--allow-missing", "cgroup", "--", "/bin/true"},
+                  stranger);
+  EXPECT_EQ(refused.exit_code, 125);
+  EXPECT_THAT(refused.err,
+              AllOf(HasSubstr("fork: spawner: "), HasSubstr("fix: "), HasSubstr("ulimit -u")));
+  expect_untried(check_of(doctor_under("--data=1000000:1000000"), "memfd_exec"), "ulimit -d");
+  const json after = doctor_under("--nproc=100:100");
+  for (const char* const name : {"namespaces", "proc", "memfd_exec"}) {
+    EXPECT_EQ(check_of(after, name)["state"], "ok") << name;
+  }
+}
+
 // A system call and the errno that a kernel without it, or a container's filter, gives.
 struct Denied {
   long number;

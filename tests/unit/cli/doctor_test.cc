@@ -33,7 +33,7 @@ class FakeHost final : public Host {
   Result<CgroupFacts> cgroup = CgroupFacts{"v2: memory cpu pids", true};
   Result<std::string> directory = std::string("/run/user/1000/sbx");
   bool has_newuidmap = true;
-  bool has_name = true;
+  Result<bool> has_name = true;
   int filter_errno = EFAULT;
   int action_errno = 0;
   int abi = 7;
@@ -77,7 +77,7 @@ class FakeHost final : public Host {
     return image;
   }
   bool has_program(const std::string&) override { return has_newuidmap; }
-  bool has_login_name() override { return has_name; }
+  Result<bool> has_login_name() override { return has_name; }
   Act make_namespaces() override { return namespaces; }
   Act mount_proc() override { return proc; }
   Act map_ids(const IdRange& uids, const IdRange&) override {
@@ -164,6 +164,31 @@ TEST(DoctorOnASimulatedHost, EveryCheckThatIsNotOkHasAFixOfOneLine) {
     EXPECT_EQ(check.fix.find('\n'), std::string::npos) << check.name;
   }
   EXPECT_FALSE(all_required_hold(checks_of(host)));
+}
+
+// Whatever a probe is of, its own fix would not help.
+TEST(DoctorOnASimulatedHost, WhatThereWasNoProcessOrMemoryForIsUntried) {
+  for (const auto& [sys_errno, fix] : {std::pair{EAGAIN, "ulimit -u"}, {ENOMEM, "ulimit -d"}}) {
+    FakeHost host;
+    host.namespaces = host.proc = host.ids = host.time = host.memfd = Act{"fork", sys_errno};
+    for (const char* const name :
+         {"namespaces", "proc", "subordinate_ids", "time_namespace", "memfd_exec"}) {
+      const Check check = check_of(host, name);
+      EXPECT_EQ(check_state_name(check.state), "untried") << name;
+      EXPECT_THAT(check.fix, HasSubstr(fix)) << name;
+    }
+    EXPECT_FALSE(all_required_hold(checks_of(host)));
+    EXPECT_FALSE(runs_are_refused(checks_of(host))) << "nobody knows";
+    host.action_errno = ENOSYS;
+    EXPECT_TRUE(runs_are_refused(checks_of(host)));
+  }
+}
+
+TEST(DoctorOnASimulatedHost, ANameThatCouldNotBeAskedForIsNotMade) {
+  FakeHost host;
+  host.give_one_id_because("no subordinate ids");
+  host.has_name = host_lacks("getent", EAGAIN, "", "raise a limit");
+  EXPECT_EQ(check_of(host, "subordinate_ids").fix, "raise a limit");
 }
 
 TEST(DoctorOnASimulatedHost, AnOldKernelIsMissing) {
