@@ -44,7 +44,8 @@ class Ceilings {
 // Of a daemon whose config says nothing: what its own memory, its disk, the host's table of
 // processes and its other clients depend on.
 [[nodiscard]] Ceilings default_ceilings();
-// kInvalid when `most` of a limit is less than what any run, also the first one at the start, needs.
+// kInvalid when `most` of a limit is less than what any run, also the first one at the start,
+// needs.
 [[nodiscard]] Result<void> check_least(const policy::Limits& most, std::string_view name);
 // With runtime.toml's, the host's and the memory budget's on top.
 [[nodiscard]] Ceilings effective_ceilings(Ceilings configured, const policy::RuntimeConfig& config,
