@@ -28,6 +28,31 @@ std::set<std::string> described_operations(const Json& document) {
   return described;
 }
 
+// What the server itself answers to any call, before a handler sees it (http/problem.h).
+inline constexpr const char* kOwnStatuses[] = {"400", "403", "404", "405", "408", "413", "414",
+                                               "415", "417", "429", "431", "500", "503"};
+
+// Operations that leave out one of kOwnStatuses: neither listed nor named by their `default`.
+template <typename Json>
+std::vector<std::string> operations_without_refusals(const Json& document) {
+  std::vector<std::string> wanting;
+  for (const auto& [path, methods] : document["paths"].items()) {
+    for (const auto& method : methods.items()) {
+      const Json& responses = method.value()["responses"];
+      std::string named;
+      if (responses.contains("default")) {
+        const std::string target = responses["default"]["$ref"].template get<std::string>();
+        named = document[typename Json::json_pointer(target.substr(1))]["description"];
+      }
+      for (const char* const status : kOwnStatuses) {
+        if (responses.contains(status) || named.find(status) != std::string::npos) continue;
+        wanting.push_back(method.key() + " " + path + " " + status);
+      }
+    }
+  }
+  return wanting;
+}
+
 struct References {
   std::size_t count = 0;
   std::vector<std::string> lead_nowhere{};

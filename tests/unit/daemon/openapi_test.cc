@@ -85,6 +85,10 @@ TEST(OpenApi, HasEveryStatusOfARun) {
   EXPECT_EQ(status["enum"].get<std::set<std::string>>(), names);
 }
 
+TEST(OpenApi, EveryCallHasTheRefusalsOfTheServerItself) {
+  EXPECT_THAT(test::operations_without_refusals(document()), ::testing::IsEmpty());
+}
+
 TEST(OpenApi, EveryReferenceLeadsSomewhere) {
   const test::References references = test::references_in(document());
   EXPECT_TRUE(references.lead_nowhere.empty()) << references.lead_nowhere.front();

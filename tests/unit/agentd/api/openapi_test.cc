@@ -192,6 +192,11 @@ TEST(OpenApi, NamesAreThoseOfTheLoop) {
   EXPECT_EQ(names_in(schema("Summary")["properties"]["state"]["enum"]), states);
 }
 
+TEST(OpenApi, EveryCallHasTheRefusalsOfTheServerItself) {
+  const auto wanting = sbx::test::operations_without_refusals(document());
+  EXPECT_TRUE(wanting.empty()) << wanting.front();
+}
+
 TEST(OpenApi, EveryReferenceLeadsSomewhere) {
   const sbx::test::References references = sbx::test::references_in(document());
   EXPECT_TRUE(references.lead_nowhere.empty()) << references.lead_nowhere.front();
