@@ -31,8 +31,15 @@ using sbx::http::wrong_type;
 using service::Submitted;
 using std::chrono::milliseconds;
 
-// A run gets no less, nor the request around it.
-constexpr double kLeastSeconds = static_cast<double>(loop::kMinRun.count()) / 1000;
+// The least that is taken of a figure, and why in words.
+struct Least {
+  double value = 0;
+  std::string_view words{};
+};
+constexpr Least kLeastRun{static_cast<double>(loop::kMinRun.count()) / 1000, "1: no run gets less"};
+// The run's second, and one for what comes before it.
+constexpr Least kLeastRequest{2, "2: a run needs 1, and a reply comes before it"};
+constexpr Least kLeastCost{1e-6, "0.000001: costs are counted in such parts"};
 
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
@@ -89,7 +96,7 @@ class Reader {
   bool read_budget(const JsonValue& value);
   bool read_ceiling(const JsonValue& value);
   bool number(const JsonValue& value, const std::string& field, double most, bool whole, double& to,
-              double least = 0);
+              Least least = {});
   void finish();
 
   Mode mode_;
@@ -182,16 +189,15 @@ bool Reader::read_iterations(const JsonValue& value) {
 }
 
 bool Reader::number(const JsonValue& value, const std::string& field, double most, bool whole,
-                    double& to, double least) {
+                    double& to, Least least) {
   if (whole && !kind(value, field, JsonKind::kInteger)) return false;
   if (value.kind != JsonKind::kInteger && value.kind != JsonKind::kFloat) {
     return fail(wrong_type(field, JsonKind::kFloat, value.kind));
   }
   to = std::strtod(value.text.c_str(), nullptr);
   if (!(to > 0)) return fail(invalid_value(field, field + " must be above 0."));
-  if (to < least) {
-    return fail(invalid_value(
-        field, fmt::format("{} must be at least {:.15g}: no run gets less.", field, least)));
+  if (to < least.value) {
+    return fail(invalid_value(field, fmt::format("{} must be at least {}.", field, least.words)));
   }
   if (to <= most) return true;
   return fail(
@@ -225,14 +231,13 @@ bool Reader::read_ceiling(const JsonValue& value) {
     if (!number(value, field, static_cast<double>(ceilings_.tokens), true, read)) return false;
     budget.tokens = static_cast<std::int64_t>(read);
   } else if (value.key == "cost_usd") {
-    if (!number(value, field, dollars(ceilings_.cost), false, read)) return false;
+    if (!number(value, field, dollars(ceilings_.cost), false, read, kLeastCost)) return false;
     budget.cost = {static_cast<std::int64_t>(std::floor(read * 1e6 + 1e-6))};
   } else if (value.key == "sandbox_seconds") {
-    if (!number(value, field, seconds_of(ceilings_.sandbox), false, read, kLeastSeconds))
-      return false;
+    if (!number(value, field, seconds_of(ceilings_.sandbox), false, read, kLeastRun)) return false;
     budget.sandbox = whole_milliseconds(read);
   } else if (value.key == "wall_seconds") {
-    if (!number(value, field, seconds_of(ceilings_.wall), false, read, kLeastSeconds)) return false;
+    if (!number(value, field, seconds_of(ceilings_.wall), false, read, kLeastRequest)) return false;
     budget.wall = whole_milliseconds(read);
   } else {
     std::vector<std::string> names = {"tokens", "cost_usd", "sandbox_seconds", "wall_seconds"};

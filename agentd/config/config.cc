@@ -136,7 +136,7 @@ const std::array kKeys = {
     Key{"budget.cost_usd", "Their cost in dollars.", &AgentConfig::cost_usd, 0.000001, 1'000},
     Key{"budget.sandbox_seconds", "Time in the sandbox, of all runs.",
         &AgentConfig::sandbox_seconds, 1, kDay},
-    Key{"budget.wall_seconds", "Time in all.", &AgentConfig::wall_seconds, 1, kDay},
+    Key{"budget.wall_seconds", "Time in all.", &AgentConfig::wall_seconds, 2, kDay},
     Key{"budget.run_seconds", "Time of one run.", &AgentConfig::run_seconds, 1, kDay},
 };
 

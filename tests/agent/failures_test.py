@@ -210,7 +210,7 @@ class Provider(unittest.TestCase):
         stand = Stand(self)
         stand.agent.start()
         stand.play([{"text": "thinking", "hold": threading.Event()}], [TEXT])
-        record = stand.agent.ask(budget={"wall_seconds": 1.5})
+        record = stand.agent.ask(budget={"wall_seconds": 2})
         self.assertEqual((record["state"], record["reason"]["ceiling"]), ("gave_up", "wall_seconds"))
         self.assertTrue(stand.model.closed.wait(60))
         self.assertLess(record["wall_seconds"], 60)

@@ -103,10 +103,18 @@ TEST(Submission, ABudgetIsAboveZeroAndWithinTheCeilings) {
     EXPECT_EQ(refusal_of(body("1e999")), "invalid_json") << name;
   }
   EXPECT_EQ(refusal_of(R"({"text":"a","budget":{"attempts":1.5}})"), "wrong_type");
-  for (const std::string name : {"sandbox_seconds", "wall_seconds"}) {
-    EXPECT_EQ(refusal_of(R"({"text":"a","budget":{")" + name + "\":0.999}}"), "invalid_value");
-    EXPECT_EQ(refusal_of(R"({"text":"a","budget":{")" + name + "\":1}}"), "ok");
+  const auto of = [](std::string_view name, std::string_view value) {
+    return fmt::format(R"({{"text":"a","budget":{{"{}":{}}}}})", name, value);
+  };
+  for (const auto& [name, below, least] :
+       {std::tuple("sandbox_seconds", "0.999", "1"), std::tuple("wall_seconds", "1.999", "2"),
+        std::tuple("cost_usd", "9.9e-7", "0.000001")}) {
+    EXPECT_EQ(refusal_of(of(name, below)), "invalid_value");
+    EXPECT_NE(problem_of(of(name, below)).detail.find(fmt::format("at least {}: ", least)),
+              std::string::npos);
+    EXPECT_EQ(refusal_of(of(name, least)), "ok");
   }
+  EXPECT_EQ(good(of("cost_usd", "0.000001")).record.budget.cost.value, 1);
   const Problem above = problem_of(R"({"text":"a","budget":{"cost_usd":0.03}})");
   EXPECT_EQ(above.field, "budget.cost_usd");
   EXPECT_EQ(above.allowed, std::vector<std::string>{"0.02"});

@@ -74,6 +74,7 @@ TEST(Config, MistakesAreNamedWithFileLineAndKey) {
   EXPECT_NE(error_of("max_running = 2.5").find("must be an integer"), std::string::npos);
   EXPECT_NE(error_of("[budget]\ncost_usd = nan").find("out of range"), std::string::npos);
   EXPECT_NE(error_of("[budget]\nattempts = -1").find("out of range"), std::string::npos);
+  EXPECT_NE(error_of("[budget]\nwall_seconds = 1.9").find("out of range: 2 to"), std::string::npos);
   EXPECT_NE(error_of("log_level = \"loud\"").find("one of debug, info"), std::string::npos);
   EXPECT_NE(error_of("provider = 3").find("must be a table"), std::string::npos);
   EXPECT_EQ(error_of("socket = \"relative\""),
