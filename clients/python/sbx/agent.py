@@ -79,8 +79,9 @@ class RequestFailed(Failed):
 
     def __init__(self, answer: AgentResult) -> None:
         reason = answer.reason
-        super().__init__(f"request {answer.id} failed: {reason.text if reason else answer.state}",
-                         code=reason.code if reason else "", fix=AGENTD.see_log)
+        text, _, fix = (reason.text if reason else answer.state).partition(". Fix: ")
+        super().__init__(f"request {answer.id} failed: {text}", code=reason.code if reason else "",
+                         fix=fix or f"see {AGENTD.name}'s log")
         self.answer = answer  #: what is on record of it
 
 

@@ -128,7 +128,18 @@ class Requests(unittest.TestCase):
             self.assertEqual(len(daemon.requests), 3)  # what has ended is not cancelled
         self.assertEqual(raised.exception.code, "sandbox")
         self.assertIn("sbxd is away", str(raised.exception))
+        self.assertEqual(raised.exception.fix, "see agentd's log")
         self.assertEqual(len(raised.exception.answer.attempts), 2)
+
+    def test_failing_machinery_is_told_with_the_fix_of_its_cause(self):
+        reason = {"code": "sandbox", "ceiling": None, "class": "sandbox",
+                  "text": "sbxd is away. Fix: start sbxd"}
+        with FakeDaemon(ACCEPTED, events(event(3, "end", "failed")),
+                        record(state="failed", reason=reason)) as daemon:
+            with self.assertRaises(RequestFailed) as raised:
+                run_request("which?", socket=daemon.path)
+        self.assertEqual(str(raised.exception), "request rq_1 failed: sbxd is away (fix: start sbxd)")
+        self.assertEqual(raised.exception.fix, "start sbxd")
 
     def test_a_refusal_names_field_and_what_is_allowed(self):
         with FakeDaemon(problem(422, "above_ceiling", detail="Too much.", field="budget.attempts",
