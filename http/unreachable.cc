@@ -90,8 +90,11 @@ Unreachable explain_unreachable(const std::string& daemon, const std::string& so
   if (error.sys_errno == EACCES || error.sys_errno == EPERM) {
     return not_permitted(daemon, socket, elsewhere);
   }
-  return {fmt::format("{} does not answer on {}{}", daemon, socket, reason(error)),
-          fmt::format("start {}, or name its socket with {}", daemon, elsewhere)};
+  return {
+      fmt::format("{} does not answer on {}{}", daemon, socket, reason(error)),
+      fmt::format("start {0}, or name its socket with {1}; if {0} was started and ended, what it "
+                  "wrote to stderr says why",
+                  daemon, elsewhere)};
 }
 
 }  // namespace sbx::http

@@ -51,7 +51,10 @@ class UnreachableSocket : public ::testing::Test {
 TEST_F(UnreachableSocket, IsMissingOrWithoutAListener) {
   const Unreachable missing = explained("/none/s.sock", ENOENT);
   EXPECT_EQ(missing.text, "sbxd does not answer on /none/s.sock: there is no such socket");
-  EXPECT_EQ(missing.fix, "start sbxd, or name its socket with --sbxd-socket");
+  EXPECT_EQ(
+      missing.fix,
+      "start sbxd, or name its socket with --sbxd-socket; if sbxd was started and ended, what "
+      "it wrote to stderr says why");
   const Unreachable refused = explained("/s.sock", ECONNREFUSED);
   EXPECT_EQ(refused.text, "sbxd does not answer on /s.sock: nobody listens on it");
 }
