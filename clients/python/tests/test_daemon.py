@@ -3,9 +3,11 @@
 import io
 import os
 import pathlib
+import signal
 import unittest
 
-from sbx import (Client, Finished, Output, Refused, SandboxLimits, Session, run_code, stream_code)
+from sbx import (Client, Finished, Output, Refused, SandboxLimits, Session, Unavailable, run_code,
+                 stream_code)
 
 from .daemon import DaemonCase
 
@@ -94,6 +96,16 @@ class Daemon(DaemonCase):
             self.assertEqual(contents, [b"two", b"three", b"one"])
             session.delete("d\udcff")
             self.assertEqual([entry.path for entry in session.list()], ["\\x41"])
+
+    def test_a_daemon_that_is_stopped_is_left_and_goes_on_later(self):
+        os.kill(self.process.pid, signal.SIGSTOP)
+        try:
+            with self.assertRaises(Unavailable) as raised:
+                run_code("print(1)", timeout_seconds=1, timeout=0.5, socket=self.socket)
+            self.assertEqual(raised.exception.code, "timeout")
+        finally:
+            os.kill(self.process.pid, signal.SIGCONT)
+        self.assertTrue(run_code("print(1)", socket=self.socket).ok)
 
     def test_info_names_what_there_is(self):
         info = Client(self.socket).info()
