@@ -2,6 +2,9 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "agentd/providers/retry.h"
 
 namespace agentd::providers {
@@ -18,6 +21,16 @@ bool is_event_stream(const ClientResponse& head) {
   return type && type->starts_with("text/event-stream");
 }
 
+// Some servers call a stream plain text. No JSON begins so.
+bool begins_like_events(std::string_view body) {
+  if (body.starts_with("\xEF\xBB\xBF")) body.remove_prefix(3);
+  body.remove_prefix(std::min(body.find_first_not_of("\r\n"), body.size()));
+  for (const std::string_view field : {"data:", "event:", "id:", "retry:", ": "}) {
+    if (body.starts_with(field)) return true;
+  }
+  return false;
+}
+
 Verdict failed(Trouble trouble, std::string detail, std::string fix = {}) {
   return {.result = ProviderError{
               .trouble = trouble, .detail = std::move(detail), .fix = std::move(fix)}};
@@ -27,11 +40,20 @@ Verdict failed(Trouble trouble, std::string detail, std::string fix = {}) {
 
 bool Answer::data(const ClientResponse& head, std::string_view bytes) {
   status_ = head.status;
-  if (status_ != kOk || !is_event_stream(head)) {
-    body_ += bytes.substr(0, kMaxPlainBytes - std::min(body_.size(), kMaxPlainBytes));
-    return true;
+  if (status_ == kOk && is_event_stream(head)) streamed_ = true;
+  if (!streamed_) {
+    constexpr std::size_t kEnoughToTell = 16;
+    const bool is_begin = body_.size() < kEnoughToTell;
+    over_ = over_ || bytes.size() > kMaxPlainBytes - body_.size();
+    body_ += bytes.substr(0, kMaxPlainBytes - body_.size());
+    if (status_ != kOk || !is_begin || !begins_like_events(body_)) return true;
+    streamed_ = true;
+    return take_events(std::exchange(body_, {}));
   }
-  streamed_ = true;
+  return take_events(bytes);
+}
+
+bool Answer::take_events(std::string_view bytes) {
   for (const SseEvent& event : sse_.feed(bytes)) {
     if (!accumulator_->event(event) || accumulator_->overrun()) return false;
   }
@@ -50,15 +72,23 @@ Verdict Answer::judge(const sbx::http::ClientResult& result, const std::string& 
 }
 
 Verdict Answer::judge_reply(bool ended) {
+  if (over_) {
+    Verdict verdict =
+        failed(Trouble::kMalformed,
+               fmt::format("the model server's answer is larger than {} bytes", kMaxPlainBytes));
+    std::get<ProviderError>(verdict.result).may_have_cost = true;
+    return verdict;
+  }
   if (!streamed_) {
     accumulator_->whole(body_);
   } else if (std::string rest = sse_.take_rest(); ended && !rest.empty()) {
     (void)accumulator_->event({"message", std::move(rest)});  // its outcome is asked for below
   }
   if (accumulator_->error() || sse_.failed()) {
-    Verdict verdict =
-        failed(Trouble::kMalformed, "the model server's answer: " +
-                                        accumulator_->error().value_or("an event is too long"));
+    Verdict verdict = failed(
+        Trouble::kMalformed,
+        "the model server's answer: " + accumulator_->error().value_or("an event is too long"),
+        accumulator_->is_foreign() ? "check kind and base_url in [provider]" : "");
     std::get<ProviderError>(verdict.result).may_have_cost = true;
     return verdict;
   }

@@ -31,6 +31,7 @@ class Answer {
   [[nodiscard]] Verdict judge(const sbx::http::ClientResult& result, const std::string& host);
 
  private:
+  [[nodiscard]] bool take_events(std::string_view bytes);
   [[nodiscard]] Verdict judge_reply(bool ended);
   [[nodiscard]] Verdict judge_refusal(const sbx::http::ClientResponse& head,
                                       const std::string& host) const;
@@ -40,6 +41,7 @@ class Answer {
   SseParser sse_;
   std::string body_;  // of a plain answer, or of an error
   bool streamed_ = false;
+  bool over_ = false;  // body_ is not all of it
   int status_ = 0;
 };
 

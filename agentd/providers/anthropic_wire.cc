@@ -77,7 +77,7 @@ class AnthropicAccumulator final : public Accumulator {
   bool event(const SseEvent& event) override {
     const Json json = Json::parse(event.data, nullptr, false);
     if (!json.is_object()) {
-      fail("the answer is not JSON");
+      fail_not_json(event.data);
       return false;
     }
     const std::string type = text_of(member(json, "type"));
@@ -101,9 +101,15 @@ class AnthropicAccumulator final : public Accumulator {
 
   void whole(std::string_view body) override {
     const Json json = Json::parse(body, nullptr, false);
+    if (!json.is_object()) return fail_not_json(body);
     const Json* content = member(json, "content");
     if (content == nullptr || !content->is_array()) {
-      (void)report(body);
+      const std::string message = error_message(body);
+      if (!message.empty() || member(json, "error") != nullptr) {
+        (void)report(body);
+      } else {
+        fail_foreign("the answer has no content: it is none of Anthropic's kind");
+      }
       return;
     }
     for (std::size_t i = 0; i < content->size(); ++i) take_block(i, (*content)[i]);

@@ -53,7 +53,8 @@ class OpenAiAccumulator final : public Accumulator {
 
   void whole(std::string_view body) override {
     if (take_in(body, "message")) complete_ = true;
-    if (!error() && !begun()) fail("the answer has no choices");
+    if (!error() && !begun())
+      fail_foreign("the answer has no choices: it is none of OpenAI's kind");
   }
 
  private:
@@ -61,7 +62,7 @@ class OpenAiAccumulator final : public Accumulator {
   bool take_in(std::string_view text, const char* part) {
     const Json json = Json::parse(text, nullptr, false);
     if (!json.is_object()) {
-      fail("the answer is not JSON");
+      fail_not_json(text);
       return false;
     }
     if (member(json, "error") != nullptr) {

@@ -1,5 +1,6 @@
 #include "agentd/providers/wire.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "agentd/providers/json_access.h"
@@ -46,6 +47,19 @@ void Accumulator::add_text(std::string_view text) {
 void Accumulator::add_arguments(ToolCall& call, std::string_view text) {
   count(text.size());
   if (!error_ && !overrun()) call.arguments += text;
+}
+
+void Accumulator::fail_not_json(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  if (text.empty()) {
+    fail_foreign("the answer is empty");
+  } else if (text.starts_with('<')) {
+    fail_foreign("the answer is a page, not JSON");
+  } else if (text.starts_with('{') && !Json::accept(text)) {
+    fail("the answer is not JSON: it was cut, or is damaged");
+  } else {
+    fail_foreign("the answer is not JSON of a reply");
+  }
 }
 
 ToolCall* Accumulator::tool_call(std::size_t index) {

@@ -45,6 +45,8 @@ class Accumulator {
   [[nodiscard]] bool complete() const { return complete_; }
   // What the server says went wrong, or that it does not speak this dialect.
   [[nodiscard]] const std::optional<std::string>& error() const { return error_; }
+  // It is the latter.
+  [[nodiscard]] bool is_foreign() const { return is_foreign_; }
   // Called before anything arrives: a reply longer than so many tokens can be is cut there.
   void limit_tokens(int most) { room_ = static_cast<std::size_t>(most) * kMaxBytesPerToken; }
   // It was: the server goes on although it was told not to, and nothing more is wanted.
@@ -59,6 +61,12 @@ class Accumulator {
   [[nodiscard]] ToolCall* tool_call(std::size_t index);
   void add_arguments(ToolCall& call, std::string_view text);
   void fail(std::string detail) { error_ = std::move(detail); }
+  void fail_foreign(std::string detail) {
+    fail(std::move(detail));
+    is_foreign_ = true;
+  }
+  // Where `text` should have been an object in JSON and is none.
+  void fail_not_json(std::string_view text);
 
   Completion completion_;
   bool begun_ = false;
@@ -70,6 +78,7 @@ class Accumulator {
   std::size_t bytes_ = 0;
   std::size_t room_ = kMaxReplyBytes;
   std::optional<std::string> error_;
+  bool is_foreign_ = false;
 };
 
 class Wire {

@@ -132,6 +132,61 @@ TEST_F(HttpProviderTest, AnswersThatAreNoneAreMalformed) {
       << "an empty stream";
 }
 
+TEST_F(HttpProviderTest, AnAnswerOfAnotherKindIsSaidToBeOne) {
+  struct Case {
+    std::unique_ptr<Wire> (*wire)();
+    std::string body;
+    std::string said;
+    bool is_foreign = true;
+  };
+  for (const Case& each :
+       {Case{anthropic_wire, "<!DOCTYPE html>", "a page, not JSON"},
+        Case{anthropic_wire, "", "is empty"},
+        Case{anthropic_wire, R"({"content":[{"type":"te)", "cut, or is damaged", false},
+        Case{anthropic_wire, R"({"choices":[]})", "none of Anthropic's kind"},
+        Case{anthropic_wire, R"({"error":{}})", "the server reported an error", false},
+        Case{openai_wire, "\n<html>", "a page, not JSON"},
+        Case{openai_wire, "[]", "not JSON of a reply"},
+        Case{openai_wire, R"({"choices":[{"mess)", "cut, or is damaged", false},
+        Case{openai_wire, R"({"type":"message","content":[]})", "none of OpenAI's kind"}}) {
+    wire_ = each.wire;
+    const ProviderError other =
+        error([&](Peer& peer, const Heard&) { peer.answer(200, "application/json", each.body); });
+    EXPECT_NE(other.detail.find(each.said), std::string::npos) << other.detail;
+    EXPECT_EQ(other.fix == "check kind and base_url in [provider]", each.is_foreign) << each.body;
+    EXPECT_TRUE(other.may_have_cost);
+  }
+}
+
+TEST_F(HttpProviderTest, AnAnswerThatIsTooLargeIsSaidToBe) {
+  const std::string at_most(2 * kMaxReplyBytes - kPlain.size(), ' ');
+  EXPECT_EQ(completion([&](Peer& peer, const Heard&) {
+              peer.answer(200, "application/json", at_most + kPlain);
+            }).text,
+            "plain");
+  for (auto* wire : {openai_wire, anthropic_wire}) {
+    wire_ = wire;
+    const ProviderError large = error([&](Peer& peer, const Heard&) {
+      peer.answer(200, "application/json", at_most + " " + kPlain);
+    });
+    EXPECT_NE(large.detail.find("answer is larger than 2097152 bytes"), std::string::npos)
+        << large.detail;
+    EXPECT_TRUE(large.may_have_cost);
+  }
+}
+
+TEST_F(HttpProviderTest, AStreamThatIsCalledPlainTextIsReadAsOne) {
+  for (const std::string begin : {"", ": keep-alive\n\n", "\r\n", "event: message\n"}) {
+    const Completion reply = completion([&](Peer& peer, const Heard&) {
+      peer.answer(200, "text/plain",
+                  begin + "data: " + text_chunk("a") + "\n\ndata: " + text_chunk("b") +
+                      "\n\ndata: " + kStop + "\n\n");
+    });
+    EXPECT_EQ(reply.text, "ab") << begin;
+    EXPECT_EQ(reply.finish, Finish::kStop);
+  }
+}
+
 TEST_F(HttpProviderTest, RedirectsAreNotFollowed) {
   const ProviderError moved = error([&](Peer& peer, const Heard&) {
     peer.answer(302, "text/plain", "", "Location: http://127.0.0.1:1/v1/chat/completions\r\n");
