@@ -82,6 +82,8 @@ Task<std::optional<Event>> Driver::learn_sandbox() {
   sandbox::InfoOutcome outcome = co_await services_.sandbox.info(&stop_);
   if (auto* info = std::get_if<sandbox::SandboxInfo>(&outcome)) {
     info_ = std::move(*info);
+    detail_ = refusal_of_files(record_, *info_);
+    if (!detail_.empty()) problem = Event{.kind = Event::Kind::kSandboxFailed};
     co_return problem;
   }
   const auto& failure = std::get<sandbox::SandboxFailure>(outcome);

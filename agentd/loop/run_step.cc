@@ -1,5 +1,7 @@
 #include "agentd/loop/run_step.h"
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <utility>
 
@@ -20,6 +22,17 @@ milliseconds rounded_up(double seconds) {
 }
 
 }  // namespace
+
+std::string refusal_of_files(const record::Record& record, const sandbox::SandboxInfo& info) {
+  constexpr std::uint64_t kPage = 4096;  // files are counted there in whole ones
+  std::uint64_t bytes = 0;
+  for (const auto& file : record.files) bytes += (file.size + kPage - 1) / kPage * kPage;
+  if (bytes <= info.input) return {};
+  return fmt::format(
+      "the files take {} bytes in the sandbox, and its limit (input) is {}. Fix: attach less, or "
+      "raise input for sbxd",
+      bytes, info.input);
+}
 
 Task<RunStepOutcome> RunStep::run(std::string language, std::string code) {
   const auto planned = spending_.plan_run(services_.run_wall);

@@ -28,6 +28,10 @@ struct NotRun {
   bool cut = false;  // it may have begun, and was ended with the request's time
 };
 
+// Why the sandbox will not take a request's files, with the fix; empty: it will.
+[[nodiscard]] std::string refusal_of_files(const record::Record& record,
+                                           const sandbox::SandboxInfo& info);
+
 using RunStepOutcome = std::variant<Ran, NotRun>;
 
 class RunStep {

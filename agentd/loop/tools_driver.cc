@@ -60,6 +60,8 @@ Task<std::optional<Ending>> ToolsDriver::learn_sandbox() {
   sandbox::InfoOutcome outcome = co_await services_.sandbox.info(&stop_);
   if (auto* info = std::get_if<sandbox::SandboxInfo>(&outcome)) {
     info_ = std::move(*info);
+    detail_ = refusal_of_files(record_, *info_);
+    if (!detail_.empty()) ending = Ending{Reason::kSandbox, FailureClass::kSandbox, {}};
     co_return ending;
   }
   const auto& failure = std::get<sandbox::SandboxFailure>(outcome);

@@ -211,6 +211,20 @@ TEST_F(DriverTest, WithoutASandboxNoModelIsAsked) {
   EXPECT_EQ(record_.spent.tokens, 0);
 }
 
+TEST_F(DriverTest, FilesThatTheSandboxDoesNotTakeCostNothing) {
+  auto& info = std::get<sandbox::SandboxInfo>(sandbox_.info_);
+  info.input = 2 * 4096;
+  for (const std::size_t size : {4096U, 4097U}) {
+    begin("r" + std::to_string(size));
+    record_.files = {{.name = "a", .size = size}, {.name = "b", .size = 1}};
+    run(good, passes);
+    const bool fits = size == 4096;
+    EXPECT_EQ(state_name(record_), fits ? "succeeded" : "failed");
+    EXPECT_EQ(provider_.asked.size(), fits ? 1U : 0U);
+  }
+  EXPECT_NE(record_.reason_text.find("take 12288 bytes"), std::string::npos) << record_.reason_text;
+}
+
 TEST_F(DriverTest, NoRepairIsPaidForOnceTheSandboxIsGone) {
   run(good, [this](int) -> RunOutcome {
     sandbox_.info_ = SandboxFailure{
