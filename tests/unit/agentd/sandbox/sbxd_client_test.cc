@@ -182,7 +182,7 @@ TEST_F(SbxdClientTest, OneThatWasNotHeardForAWhileIsAskedAgain) {
 }
 
 TEST_F(SbxdClientTest, OneThatHangsDuringARunIsNotWaitedFor) {
-  make({.answer_time = milliseconds(200), .look_every = milliseconds(20)});
+  make({.answer_time = milliseconds(1000), .look_every = milliseconds(20)});
   learn();
   sbxd_->hang_in_run = true;
   const auto begin = std::chrono::steady_clock::now();
