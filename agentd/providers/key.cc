@@ -32,7 +32,7 @@ sbx::Result<redact::Secret> checked(std::string text, const std::string& place) 
 // SECURITY: a key may stand where its place belongs, and no shape tells all of them. What is not
 // surely a place is not repeated.
 std::string unsaid(const std::string& value) {
-  return fmt::format("its value, of {} characters", value.size());
+  return fmt::format("its value ({} characters)", value.size());
 }
 
 bool is_there(const std::string& path) {
