@@ -121,11 +121,10 @@ class _Connection(http.client.HTTPConnection):
 
     def send(self, data: Any) -> None:
         """The time limit is of a piece: sendall() has one for all that it is given."""
-        if not isinstance(data, bytes):
-            return super().send(data)  # comes back with its pieces
+        view = memoryview(data)  # http.client takes apart what has pieces of its own
         try:
-            for start in range(0, len(data), PIECE):
-                super().send(data[start:start + PIECE])
+            for start in range(0, len(view), PIECE):
+                super().send(view[start:start + PIECE])
         except socket.timeout as error:
             raise _Silent from error
         except (BrokenPipeError, ConnectionResetError) as error:

@@ -1,6 +1,7 @@
 """A daemon that is stopped or hangs is left by and by, whatever is asked of it."""
 
 import contextlib
+import io
 import os
 import socket
 import tempfile
@@ -11,6 +12,7 @@ from unittest import mock
 
 import sbx._limits as limits
 from sbx import Client, SandboxLimits, Session, Unavailable, run_code, stream_code
+from sbx._transport import SBXD, Transport
 from sbx.agent import AgentClient, run_request, stream_request
 
 from .fake import FakeDaemon, answer, result
@@ -117,6 +119,18 @@ class Patience(unittest.TestCase):
             with times(margin=SHORT):
                 self.left("sbxd", session.put, "a", bytes(32 << 20))
             left.set()
+
+    def test_of_a_body_of_each_type_that_nobody_reads(self):
+        size = 32 << 20
+        with tempfile.TemporaryDirectory() as directory, socket.socket(socket.AF_UNIX) as listener:
+            path = os.path.join(directory, "s")
+            listener.bind(path)
+            listener.listen(16)
+            for body in (bytes(size), bytearray(size), memoryview(bytes(size)),
+                         iter([bytearray(size)]), io.BytesIO(bytes(size))):
+                transport = Transport(SBXD, path, timeout=SHORT)
+                self.left("sbxd", transport.request, "PUT", "/x", body,
+                          {"Content-Length": str(size)})
 
     def test_is_what_the_caller_says(self):
         with Silent(b"") as daemon, times():
