@@ -21,14 +21,17 @@ int hex_value(char c) {
 // At most so many escapes of an escape: "%25252B", "\\\\u002B".
 constexpr std::size_t kMaxNested = 8;
 
-// The number that starts `text`, of so many digits; nullopt where there are fewer.
-std::optional<int> number(std::string_view text, std::size_t digits, int base) {
-  if (text.size() < digits) return std::nullopt;
-  int value = 0;
+constexpr std::size_t kMaxDigits = 8;  // of a number, which fits into 32 bits then
+
+// The number that starts `text`, of so many digits, at most kMaxDigits; nullopt where there are
+// fewer.
+std::optional<std::uint32_t> number(std::string_view text, std::size_t digits, unsigned base) {
+  if (digits > kMaxDigits || text.size() < digits) return std::nullopt;
+  std::uint32_t value = 0;
   for (const char c : text.substr(0, digits)) {
     const int digit = hex_value(c);
-    if (digit < 0 || digit >= base) return std::nullopt;
-    value = value * base + digit;
+    if (digit < 0 || static_cast<unsigned>(digit) >= base) return std::nullopt;
+    value = value * base + static_cast<unsigned>(digit);
   }
   return value;
 }
@@ -36,9 +39,10 @@ std::optional<int> number(std::string_view text, std::size_t digits, int base) {
 // Below, `wanted` as it may be written at the front of `text`: how long that is; 0: not so.
 
 std::size_t numbered(std::string_view text, char wanted, std::size_t skip, std::size_t digits,
-                     int base) {
+                     unsigned base) {
   if (text.size() < skip) return 0;
-  return number(text.substr(skip), digits, base) == wanted ? skip + digits : 0;
+  const auto value = number(text.substr(skip), digits, base);
+  return value == static_cast<unsigned char>(wanted) ? skip + digits : 0;
 }
 
 // %2B, %252B
@@ -79,7 +83,6 @@ std::size_t entity(std::string_view text, char wanted) {
                                                                         {"sol;", '/'},
                                                                         {"equals;", '='},
                                                                         {"lowbar;", '_'}}};
-  constexpr std::size_t kMaxDigits = 8;
   std::size_t at = 1;
   for (std::size_t nested = 0; nested < kMaxNested; ++nested, at += 4) {
     const std::string_view rest = text.substr(at);

@@ -217,7 +217,8 @@ TEST(Redactor, WhatIsNearlyAnOwnSecretStays) {
   const Redactor redactor({Secret(kApiKey)});
   for (const char* text :
        {"q8Zk3mVt7&#44;Lw/9sRb2YxNf6_HjC0pUe-gA1dKiOo5vXs=", "&#113;8Zk3", "\\161\\70", "=71=38=5A",
-        "&&&&amp;amp;amp;", "%25%25%25252525", "\\\\\\\\\\\\\\\\\\\\"}) {
+        "&&&&amp;amp;amp;", "%25%25%25252525", "\\\\\\\\\\\\\\\\\\\\", "\\UFFFFFFFF", "\\U80000071",
+        "\\U00000171", "&#xFFFFFFFF;", "&#99999999;", "&#x100000071;"}) {
     EXPECT_EQ(redactor.clean(text).text(), text);
   }
 }
