@@ -83,7 +83,8 @@ struct ServerOptions {
   std::function<bool(const Peer&)> admit{};
   std::function<void(const Exchange&)> on_exchange{};
   // Told of each problem that the server itself answers with, before it is written: it may quote
-  // what the client wrote.
+  // what the client wrote. Not of those whose every word is the server's own: a connection that is
+  // refused, an answer for which there is no room.
   std::function<void(Problem&)> on_problem{};
 };
 
