@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
 #include <utility>
 
 #include "runtime/base/log.h"
@@ -148,7 +147,7 @@ void RunService::disable(std::string why) {
 
 void RunService::fall_silent() {
   if (silence_) return;
-  silence_ = spawn::spawner_silent("spawner", parts_.sandbox.spawner_pid());
+  silence_ = spawn::spawner_silent(spawn::kSpawnerOperation, parts_.sandbox.spawner_pid());
   log::error("the spawner is silent: no run starts until it answers",
              {{"error", to_string(*silence_)}, {"fix", silence_->fix}});
 }
@@ -309,7 +308,7 @@ Task<OptionalProblem> RunService::start(Live& live) {
   auto started = parts_.sandbox.start(live.run.policy, std::move(live.run.request), live.hooks());
   if (!started) {
     log::error("a run could not start", {{"error", to_string(started.error())}});
-    if (started.error().stage == "spawn" && started.error().sys_errno == ETIMEDOUT) fall_silent();
+    if (spawn::is_spawner_silent(started.error())) fall_silent();
     co_return problem_of(started.error());
   }
   live.sandboxed = *std::move(started);
@@ -333,7 +332,7 @@ Task<void> RunService::finish(Live& live) {
     if (driven) {
       live.outcome = live.sandboxed->take_outcome();
       const auto& error = live.outcome.error;
-      if (error && error->step == "spawner" && error->sys_errno == ETIMEDOUT) fall_silent();
+      if (error && spawn::is_spawner_silent(error->step, error->sys_errno)) fall_silent();
     } else {
       collect::OutcomeContext context;
       context.id = live.id;

@@ -19,6 +19,8 @@
 namespace sbx::spawn {
 namespace {
 
+constexpr const char* kStage = "spawn";
+
 constexpr const char* kUserNamespaceFix =
     "allow user namespaces: sysctl user.max_user_namespaces, kernel.unprivileged_userns_clone=1, "
     "kernel.apparmor_restrict_unprivileged_userns=0 ('sbx-run doctor' tells which)";
@@ -53,7 +55,7 @@ bool is_gone(int sys_errno) {
 Error spawner_gone(const char* operation) {
   errno = EPIPE;
   Error error = sys_error(operation, "the spawner has ended");
-  error.stage = "spawn";
+  error.stage = kStage;
   return error;
 }
 
@@ -65,8 +67,16 @@ Error spawner_silent(const char* operation, pid_t pid) {
                            "see whether something stops it or starves it of CPU time "
                            "(/proc/" +
                                process + "/status), or start the program again");
-  error.stage = "spawn";
+  error.stage = kStage;
   return error;
+}
+
+bool is_spawner_silent(const Error& error) {
+  return error.stage == kStage && error.sys_errno == ETIMEDOUT;
+}
+
+bool is_spawner_silent(std::string_view operation, int sys_errno) {
+  return operation == kSpawnerOperation && sys_errno == ETIMEDOUT;
 }
 
 namespace {

@@ -15,6 +15,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/result.h"
@@ -33,8 +34,13 @@ using CollectHandler = void (*)(int directory, int socket, const CollectRequest&
 // An answer takes milliseconds, on a busy host seconds; who has none by then asks one that was
 // stopped.
 inline constexpr std::chrono::milliseconds kAnswerPatience{20'000};
+// The operation of what goes wrong with the spawner during a run.
+inline constexpr char kSpawnerOperation[] = "spawner";
 // kHost with ETIMEDOUT: the spawner, process `pid`, did not answer in time.
 [[nodiscard]] Error spawner_silent(const char* operation, pid_t pid);
+// Whether an error is that; and one of a run, of which the operation and errno are left.
+[[nodiscard]] bool is_spawner_silent(const Error& error);
+[[nodiscard]] bool is_spawner_silent(std::string_view operation, int sys_errno);
 
 struct SpawnerOptions {
   plan::IdMode ids = plan::IdMode::kSingle;

@@ -118,7 +118,7 @@ void Supervision::take_answers() {
       // The spawner died. Init follows by its death signal, unless it had not armed it yet: by
       // ours.
       Error error;
-      error.operation = "spawner";
+      error.operation = spawn::kSpawnerOperation;
       error.detail = received ? "the spawner ended during the run"
                               : "its answer could not be taken: " + to_string(received.error());
       fail(std::move(error));
@@ -262,7 +262,7 @@ void Supervision::drain_output(UniqueFd& pipe, Capture& capture) {
 // The request lies there still. Should the spawner go on, it clones an init whose lifeline is
 // closed and whose group is gone: the end of it at once.
 void Supervision::give_up_launch() {
-  fail(spawn::spawner_silent("spawner", child_.spawner));
+  fail(spawn::spawner_silent(spawn::kSpawnerOperation, child_.spawner));
   kill();
   finish();
 }

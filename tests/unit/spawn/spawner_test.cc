@@ -214,6 +214,7 @@ TEST_F(Launches, OfASpawnerThatIsStoppedAreRefusedOnceItsQueueIsFull) {
   if (::geteuid() == 0) {  // others' descriptors under way are limited before
     EXPECT_EQ(refused.error().code, ErrorCode::kHost);
     EXPECT_EQ(refused.error().sys_errno, ETIMEDOUT);
+    EXPECT_TRUE(is_spawner_silent(refused.error()));
     EXPECT_THAT(refused.error().fix, HasSubstr("stops it"));
   }
   ASSERT_EQ(::kill(spawner_->pid(), SIGCONT), 0);
@@ -225,6 +226,20 @@ TEST_F(Launches, OfASpawnerThatIsStoppedAreRefusedOnceItsQueueIsFull) {
   }
   ASSERT_TRUE(control) << to_string(control.error());
   EXPECT_EQ(next_answer(*control).kind, AnswerKind::kLaunched);
+}
+
+TEST(Spawner, ThatIsSilentIsToldFromWhatElseFailsOrTakesLong) {
+  const Error of_a_run = spawner_silent(kSpawnerOperation, 1);
+  EXPECT_TRUE(is_spawner_silent(of_a_run));
+  EXPECT_TRUE(is_spawner_silent(of_a_run.operation, of_a_run.sys_errno));
+  EXPECT_TRUE(is_spawner_silent(spawner_silent("sendmsg", 1)));
+  Error gone = of_a_run;
+  gone.sys_errno = EPIPE;
+  EXPECT_FALSE(is_spawner_silent(gone));
+  EXPECT_FALSE(is_spawner_silent(gone.operation, gone.sys_errno));
+  const Error of_another = host_lacks("connect", ETIMEDOUT, "", "");
+  EXPECT_FALSE(is_spawner_silent(of_another));
+  EXPECT_FALSE(is_spawner_silent(of_another.operation, of_another.sys_errno));
 }
 
 TEST(Spawner, ThatIsStoppedDoesNotHoldUpAStart) {
