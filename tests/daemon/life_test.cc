@@ -7,57 +7,18 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <filesystem>
 
-#include "tests/daemon/fixture.h"
+#include "tests/daemon/life_fixture.h"
 
 namespace sbx::test {
 namespace {
 
 using ::testing::HasSubstr;
 
-const std::string kSleep = R"({"argv":["/bin/sleep","1000"]})";
-
-std::string status_field(pid_t pid, const std::string& name) {
-  const std::string text = read_text("/proc/" + std::to_string(pid) + "/status");
-  const std::size_t at = text.find("\n" + name + ":\t");
-  if (at == std::string::npos) return "?";
-  const std::size_t begin = at + name.size() + 3;
-  return text.substr(begin, text.find('\n', begin) - begin);
-}
-
-// The children of a process, by their names.
-std::vector<std::pair<std::string, pid_t>> children_of(pid_t pid) {
-  std::vector<std::pair<std::string, pid_t>> children;
-  std::error_code error;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc", error)) {
-    const std::string name = entry.path().filename();
-    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
-    const pid_t child = std::stoi(name);
-    if (status_field(child, "PPid") != std::to_string(pid)) continue;
-    std::string command = read_text(entry.path() / "comm");
-    while (!command.empty() && command.back() == '\n') command.pop_back();
-    children.emplace_back(std::move(command), child);
-  }
-  return children;
-}
-
-class DaemonLife : public DaemonTest {
+class DaemonLife : public DaemonLifeTest {
  protected:
-  RawClient begin(const std::string& body) {
-    RawClient client = connect();
-    EXPECT_TRUE(client.send(http_request("POST", "/v1/run", body)));
-    return client;
-  }
-  [[nodiscard]] bool wait_for_health(int status) const {
-    for (const auto end = std::chrono::steady_clock::now() + kHttpPatience;
-         std::chrono::steady_clock::now() < end;) {
-      if (ask("GET", "/healthz").status == status) return true;
-    }
-    return false;
-  }
   [[nodiscard]] Finished verify_audit() const {
     return run_process(ground().command({"audit", "verify", audit_file()}), ground().options());
   }
@@ -263,100 +224,6 @@ TEST_P(DaemonLife, ItsDeathEndsItsRunsAndItsNextStartRemovesWhatTheyLeft) {
   const Finished verified = verify_audit();
   EXPECT_EQ(verified.exit_code, 0) << verified.out;
   EXPECT_THAT(read_text(audit_file()), HasSubstr("\"event\":\"reaped\""));
-}
-
-TEST_P(DaemonLife, WithoutItsSpawnerItEndsWithAFailure) {
-  start();
-  RawClient client = begin(kSleep);
-  ASSERT_TRUE(wait_for_metric("sbxd_running", 1));
-  const auto children = children_of(pid());
-  ASSERT_EQ(children.size(), 1U);
-  ASSERT_EQ(::kill(children[0].second, SIGKILL), 0);
-  const RawReply reply = client.reply();
-  ASSERT_EQ(reply.status, 200);
-  const Json result = Json::parse(reply.body);
-  EXPECT_EQ(result["status"], "sandbox_error");
-  EXPECT_EQ(result["ok"], false);
-  EXPECT_EQ(wait_for_end().exit_code, 1);
-  EXPECT_THAT(log(), HasSubstr("the spawner died"));
-}
-
-// Stopped, not dead: nobody is told. Runs are answered all the same, and so is everything else.
-TEST_P(DaemonLife, AStoppedSpawnerHoldsUpNoAnswerForEver) {
-  start();
-  const auto children = children_of(pid());
-  ASSERT_EQ(children.size(), 1U);
-  ASSERT_EQ(::kill(children[0].second, SIGSTOP), 0);
-  RawClient first = begin(kSleep);
-  RawClient second = begin(kSleep);
-  ASSERT_TRUE(wait_for_metric("sbxd_running", 2));
-  EXPECT_EQ(ask("GET", "/healthz").status, 200);
-  for (RawClient* const client : {&first, &second}) {
-    const RawReply reply = client->reply();
-    ASSERT_EQ(reply.status, 200);
-    const Json result = Json::parse(reply.body);
-    EXPECT_EQ(result["status"], "sandbox_error");
-    EXPECT_EQ(result["error"]["step"], "spawner") << reply.body;
-    EXPECT_EQ(result["error"]["errno"], ETIMEDOUT);
-  }
-  EXPECT_EQ(metric("sbxd_running"), 0);
-  const RawReply health = ask("GET", "/healthz");
-  EXPECT_EQ(health.status, 503);
-  const Json problem = problem_of(health);
-  EXPECT_EQ(problem["code"], "sandbox_unavailable");
-  EXPECT_THAT(problem.value("detail", ""), HasSubstr("is silent"));
-  EXPECT_THAT(problem.value("fix", ""), HasSubstr("see whether something stops it"));
-  const auto asked = std::chrono::steady_clock::now();
-  const RawReply refused = ask("POST", "/v1/run", kSleep);
-  EXPECT_LT(std::chrono::steady_clock::now() - asked, std::chrono::seconds(10)) << "at once";
-  EXPECT_EQ(refused.status, 503);
-  EXPECT_EQ(refused.field("Retry-After"), "5");
-  EXPECT_EQ(problem_of(refused)["code"], "sandbox_unavailable");
-  ASSERT_EQ(::kill(children[0].second, SIGCONT), 0);
-  ASSERT_TRUE(wait_for_health(200));
-  EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok") << "what came before is over";
-}
-
-TEST_P(DaemonLife, AStoppedSpawnerIsNoticedWithoutARun) {
-  start();
-  const auto children = children_of(pid());
-  ASSERT_EQ(children.size(), 1U);
-  ASSERT_EQ(::kill(children[0].second, SIGSTOP), 0);
-  EXPECT_TRUE(wait_for_health(503));
-  ASSERT_EQ(::kill(children[0].second, SIGCONT), 0);
-  EXPECT_TRUE(wait_for_health(200));
-}
-
-// Nor the end: what a session's files are written into lies in the stopped one's queue.
-TEST_P(DaemonLife, AStoppedSpawnerDoesNotHoldUpTheEnd) {
-  start();
-  const std::string session = Json::parse(ask("POST", "/v1/sessions", "{}").body)["id"];
-  const std::string more_than_a_pipe(1U << 20, 'x');
-  ASSERT_EQ(ask("PUT", "/v1/sessions/" + session + "/files/f", more_than_a_pipe).status, 201);
-  const auto children = children_of(pid());
-  ASSERT_EQ(children.size(), 1U);
-  ASSERT_EQ(::kill(children[0].second, SIGSTOP), 0);
-  RawClient client = connect();
-  ASSERT_TRUE(client.send(http_request("POST", "/v1/sessions/" + session + "/run", kSleep)));
-  ASSERT_TRUE(wait_for_metric("sbxd_running", 1));
-  signal(SIGTERM);
-  ASSERT_TRUE(wait_for_health(503)) << "the first signal was taken before the second";
-  signal(SIGTERM);
-  EXPECT_EQ(wait_for_end().exit_code, 0);
-}
-
-TEST_P(DaemonLife, NoRunStartsWhileTheAuditFileIsNotInItsPlace) {
-  start("reaper_seconds = 1\n");
-  std::filesystem::rename(audit_file(), audit_file() + ".old");
-  ASSERT_TRUE(wait_for_health(503));
-  EXPECT_EQ(metric("sbxd_audit_healthy"), 0);
-  const Json problem = problem_of(ask("POST", "/v1/run", kSleep));
-  EXPECT_EQ(problem["code"], "audit_unavailable");
-  EXPECT_THAT(problem.value("fix", ""), HasSubstr("move both back"));
-  EXPECT_THAT(log(), HasSubstr("audit lines would be lost"));
-  std::filesystem::rename(audit_file() + ".old", audit_file());
-  EXPECT_EQ(ask("GET", "/healthz").status, 200);
-  EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok");
 }
 
 TEST_P(DaemonLife, AnEditOfTheAuditFileIsFound) {
