@@ -33,13 +33,11 @@ constexpr std::size_t kMuch = 256 * 1024;
 constexpr std::chrono::seconds kPatience{5};
 constexpr std::chrono::seconds kLookPeriod{1};
 
-constexpr const char* kUnavailable = "sandbox_unavailable";
-
 Problem problem_of(const Error& error) {
   if (error.code == ErrorCode::kInvalid) return invalid_request(error);
   const bool host = error.code == ErrorCode::kHost;
   return {.status = 503,
-          .code = host ? "host_lacks" : kUnavailable,
+          .code = host ? "host_lacks" : kSandboxUnavailable,
           .detail = to_string(error),
           .fix = fix_for_clients(error.fix),
           .retry_after = std::chrono::seconds(1)};
@@ -141,23 +139,6 @@ void RunService::close(std::chrono::seconds drain_time) {
   closing_.cancel();
 }
 
-void RunService::disable(std::string why) {
-  disabled_ = std::move(why);
-}
-
-void RunService::fall_silent() {
-  if (silence_) return;
-  silence_ = spawn::spawner_silent(spawn::kSpawnerOperation, parts_.sandbox.spawner_pid());
-  log::error("the spawner is silent: no run starts until it answers",
-             {{"error", to_string(*silence_)}, {"fix", silence_->fix}});
-}
-
-void RunService::end_silence() {
-  if (!silence_) return;
-  silence_.reset();
-  log::info("the spawner answers again");
-}
-
 Task<async::Wake> RunService::idle(async::Deadline deadline,
                                    const async::Cancellation* cancellation) {
   async::Wake wake = async::Wake::kReady;
@@ -181,29 +162,7 @@ OptionalProblem RunService::refuse_now() const {
                    .detail = "sbxd is shutting down, and takes no new run.",
                    .retry_after = std::max(left, std::chrono::seconds(1))};
   }
-  if (!disabled_.empty()) {
-    return Problem{.status = 503,
-                   .code = kUnavailable,
-                   .detail = disabled_,
-                   .retry_after = std::chrono::seconds(5)};
-  }
-  if (silence_) {
-    return Problem{.status = 503,
-                   .code = kUnavailable,
-                   .detail = "No run can start: " + silence_->detail + ".",
-                   .fix = silence_->fix,
-                   .retry_after = std::chrono::seconds(5)};
-  }
-  if (parts_.audit.healthy()) return std::nullopt;
-  if (auto written = parts_.audit.retry(); !written) {
-    const std::string& fix = written.error().fix;
-    return Problem{.status = 503,
-                   .code = "audit_unavailable",
-                   .detail = "No run without its audit line: " + to_string(written.error()),
-                   .fix = fix.empty() ? "make room on the disk of sbxd's state directory" : fix,
-                   .retry_after = std::chrono::seconds(5)};
-  }
-  return std::nullopt;
+  return parts_.readiness.problem();
 }
 
 Problem RunService::too_many(const Refusal& refusal) {
@@ -308,7 +267,7 @@ Task<OptionalProblem> RunService::start(Live& live) {
   auto started = parts_.sandbox.start(live.run.policy, std::move(live.run.request), live.hooks());
   if (!started) {
     log::error("a run could not start", {{"error", to_string(started.error())}});
-    if (spawn::is_spawner_silent(started.error())) fall_silent();
+    if (spawn::is_spawner_silent(started.error())) parts_.readiness.fall_silent();
     co_return problem_of(started.error());
   }
   live.sandboxed = *std::move(started);
@@ -332,7 +291,9 @@ Task<void> RunService::finish(Live& live) {
     if (driven) {
       live.outcome = live.sandboxed->take_outcome();
       const auto& error = live.outcome.error;
-      if (error && spawn::is_spawner_silent(error->step, error->sys_errno)) fall_silent();
+      if (error && spawn::is_spawner_silent(error->step, error->sys_errno)) {
+        parts_.readiness.fall_silent();
+      }
     } else {
       collect::OutcomeContext context;
       context.id = live.id;

@@ -26,6 +26,7 @@
 #include "runtime/daemon/admission.h"
 #include "runtime/daemon/audit_log.h"
 #include "runtime/daemon/metrics.h"
+#include "runtime/daemon/readiness.h"
 #include "runtime/daemon/run_request.h"
 #include "runtime/sandbox.h"
 #include "runtime/workspace/workspace.h"
@@ -39,6 +40,7 @@ struct RunServiceParts {
   Sandbox& sandbox;
   Admission& admission;
   AuditLog& audit;
+  Readiness& readiness;
   Metrics& metrics;
   const RequestRules& rules;
   std::chrono::seconds queue_time{60};
@@ -79,13 +81,8 @@ class RunService {
                                               const async::Cancellation* cancellation);
   // Until no sandbox is left, whoever still has to read a result.
   [[nodiscard]] async::Task<async::Wake> runs_over(async::Deadline deadline);
-  // The spawner is gone: no run can start any more.
-  void disable(std::string why);
-  // The spawner does not answer: no run can start until it does.
-  void fall_silent();
-  void end_silence();
   [[nodiscard]] bool closed() const { return closing_.cancelled(); }
-  // Why no run can start now, or nothing; tries again to write audit lines that wait.
+  // Why no run can start now, or nothing: sbxd ends, or what Readiness knows.
   [[nodiscard]] std::optional<http::Problem> refuse_now() const;
 
  private:
@@ -104,8 +101,6 @@ class RunService {
   async::Cancellation closing_;
   async::Cancellation stopping_;
   std::chrono::steady_clock::time_point drained_at_{};
-  std::string disabled_;
-  std::optional<Error> silence_;
 
   struct Entry {
     std::optional<uid_t> owner;

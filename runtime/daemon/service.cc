@@ -22,13 +22,13 @@
 #include "runtime/base/sys.h"
 #include "runtime/daemon/admission.h"
 #include "runtime/daemon/audit_event.h"
+#include "runtime/daemon/readiness.h"
 #include "runtime/daemon/routes.h"
 #include "runtime/daemon/run_service.h"
 #include "runtime/daemon/session_files.h"
 #include "runtime/daemon/session_routes.h"
 #include "runtime/daemon/sessions.h"
 #include "runtime/plan/image.h"
-#include "runtime/spawn/spawner.h"
 
 namespace sbx::daemon {
 namespace {
@@ -44,7 +44,6 @@ constexpr std::uint64_t kPaceBytes = 256 * 1024;
 constexpr std::uint64_t kUnsentBytes = 16U << 20;
 // What runs may take to end when they are cancelled, and answers after the last run.
 constexpr seconds kAnswerTime{5};
-constexpr seconds kAskPeriod{5};
 // What answers may take after the last run when a second signal came.
 constexpr seconds kLastWord{1};
 
@@ -82,9 +81,7 @@ class Service {
 
   Task<void> watch_signals();
   Task<void> watch_spawner();
-  Task<void> ask_spawner();
   Task<void> reap();
-  void check_audit();
   Task<void> sync_audit();
   Task<void> end();
   Task<void> hurry();
@@ -104,6 +101,7 @@ class Service {
   async::WorkPool transfers_;  // sessions' trees on their way into and out of runs
   Metrics metrics_;
   Admission admission_;
+  Readiness readiness_;
   RunService runs_;
   Sessions sessions_;
   SessionRoutes session_routes_;
@@ -122,6 +120,7 @@ Service::Service(Started started, UniqueFd signals)
       // from theirs.
       transfers_(loop_, started_.configuration.daemon.max_running),
       admission_(admission_limits(started_.configuration.daemon, started_.memory_budget)),
+      readiness_(loop_, started_.sandbox, started_.audit),
       runs_(parts()),
       sessions_(
           loop_, pool_, transfers_, std::move(started_.sessions), session_bounds(),
@@ -148,6 +147,7 @@ RunServiceParts Service::parts() {
           .sandbox = started_.sandbox,
           .admission = admission_,
           .audit = started_.audit,
+          .readiness = readiness_,
           .metrics = metrics_,
           .rules = started_.rules,
           .queue_time = seconds(config.queue_seconds),
@@ -256,7 +256,7 @@ int Service::run() {
   }
   tasks_.spawn(watch_signals());
   tasks_.spawn(watch_spawner());
-  tasks_.spawn(ask_spawner());
+  tasks_.spawn(readiness_.ask_spawner());
   tasks_.spawn(reap());
   tasks_.spawn(sync_audit());
   tasks_.spawn(sessions_.tend_always());
@@ -294,34 +294,16 @@ Task<void> Service::watch_spawner() {
   if (!watch) co_return;  // a pidfd can be watched
   (void)co_await watch->readable();
   log::error("the spawner died: no run can start any more, sbxd ends and must be started again");
-  runs_.disable("The spawner has died; sbxd is about to end.");
+  readiness_.disable("The spawner has died; sbxd is about to end.");
   exit_code_ = 1;
   if (!runs_.closed()) begin_end(kAnswerTime);
-}
-
-// One question at a time, so that they do not fill the queue of a spawner that was stopped. It is
-// waited for until it is answered: then runs can start again.
-Task<void> Service::ask_spawner() {
-  for (;;) {
-    (void)co_await loop_.sleep_until(async::after(kAskPeriod));
-    const auto answer = started_.sandbox.ask_spawner();
-    if (!answer) continue;  // a full queue, or no descriptor: the runs tell
-    auto watch = async::FdWatch::watch(loop_, answer->get());
-    if (!watch) continue;
-    const auto late = async::after(spawn::kAnswerPatience);
-    if (co_await watch->readable(late) != async::Wake::kReady) {
-      runs_.fall_silent();
-      (void)co_await watch->readable();
-    }
-    runs_.end_silence();
-  }
 }
 
 Task<void> Service::reap() {
   const auto period = seconds(started_.configuration.daemon.reaper_seconds);
   for (;;) {
     (void)co_await loop_.sleep_until(async::after(period));
-    check_audit();
+    readiness_.check_audit();
     // What many small blocks left between them; malloc gives back only what is at its end.
     (void)::malloc_trim(0);
     auto job = [&sandbox = started_.sandbox] { return sandbox.sweep(); };
@@ -340,14 +322,6 @@ Task<void> Service::reap() {
       }
     }
   }
-}
-
-void Service::check_audit() {
-  const bool was_healthy = started_.audit.healthy();
-  const auto placed = started_.audit.check_place();
-  if (placed || !was_healthy) return;
-  log::error("no run starts: audit lines would be lost",
-             {{"error", to_string(placed.error())}, {"fix", placed.error().fix}});
 }
 
 Task<void> Service::sync_audit() {

@@ -1,0 +1,85 @@
+#include "runtime/daemon/readiness.h"
+
+#include <chrono>
+
+#include "http/async/fd_watch.h"
+#include "runtime/base/log.h"
+#include "runtime/spawn/spawner.h"
+
+namespace sbx::daemon {
+namespace {
+
+using http::Problem;
+using std::chrono::seconds;
+
+constexpr seconds kAskPeriod{5};
+constexpr seconds kRetryAfter{5};
+
+}  // namespace
+
+std::optional<Problem> Readiness::problem() {
+  if (!disabled_.empty()) {
+    return Problem{.status = 503,
+                   .code = kSandboxUnavailable,
+                   .detail = disabled_,
+                   .retry_after = kRetryAfter};
+  }
+  if (silence_) {
+    return Problem{.status = 503,
+                   .code = kSandboxUnavailable,
+                   .detail = "No run can start: " + silence_->detail + ".",
+                   .fix = silence_->fix,
+                   .retry_after = kRetryAfter};
+  }
+  if (audit_.healthy()) return std::nullopt;
+  if (auto written = audit_.retry(); !written) {
+    const std::string& fix = written.error().fix;
+    return Problem{.status = 503,
+                   .code = "audit_unavailable",
+                   .detail = "No run without its audit line: " + to_string(written.error()),
+                   .fix = fix.empty() ? "make room on the disk of sbxd's state directory" : fix,
+                   .retry_after = kRetryAfter};
+  }
+  return std::nullopt;
+}
+
+void Readiness::fall_silent() {
+  if (silence_) return;
+  silence_ = spawn::spawner_silent(spawn::kSpawnerOperation, sandbox_.spawner_pid());
+  log::error("the spawner is silent: no run starts until it answers",
+             {{"error", to_string(*silence_)}, {"fix", silence_->fix}});
+}
+
+void Readiness::end_silence() {
+  if (!silence_) return;
+  silence_.reset();
+  log::info("the spawner answers again");
+}
+
+// One question at a time, so that they do not fill the queue of a spawner that was stopped. It is
+// waited for until it is answered: then runs can start again.
+async::Task<void> Readiness::ask_spawner() {
+  for (;;) {
+    (void)co_await loop_.sleep_until(async::after(kAskPeriod));
+    const auto answer = sandbox_.ask_spawner();
+    if (!answer) continue;  // a full queue, or no descriptor: the runs tell
+    auto watch = async::FdWatch::watch(loop_, answer->get());
+    if (!watch) continue;
+    const auto late = async::after(spawn::kAnswerPatience);
+    if (co_await watch->readable(late) != async::Wake::kReady) {
+      fall_silent();
+      (void)co_await watch->readable();
+    }
+    end_silence();
+  }
+}
+
+void Readiness::check_audit() {
+  const bool was_healthy = audit_.healthy();
+  const auto placed = audit_.check_place();
+  if (placed || !was_healthy) return;
+  log::error("no run starts: audit lines would be lost",
+             {{"error", to_string(placed.error())}, {"fix", placed.error().fix}});
+}
+
+}  // namespace sbx::daemon

@@ -1,0 +1,51 @@
+// Readiness: whether anything keeps every run from starting: a spawner that is gone or silent, an
+// audit file that takes no line. Stage: daemon, the loop's thread.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "http/async/loop.h"
+#include "http/async/task.h"
+#include "http/problem.h"
+#include "runtime/daemon/audit_log.h"
+#include "runtime/sandbox.h"
+
+namespace sbx::daemon {
+
+// The code of problems that are the sandbox's.
+inline constexpr char kSandboxUnavailable[] = "sandbox_unavailable";
+
+class Readiness {
+ public:
+  // All are borrowed.
+  Readiness(async::Loop& loop, Sandbox& sandbox, AuditLog& audit)
+      : loop_(loop), sandbox_(sandbox), audit_(audit) {}
+  Readiness(const Readiness&) = delete;
+  Readiness& operator=(const Readiness&) = delete;
+
+  // Why no run can start now, or nothing; tries again to write audit lines that wait.
+  [[nodiscard]] std::optional<http::Problem> problem();
+
+  // The spawner is gone: no run can start any more.
+  void disable(std::string why) { disabled_ = std::move(why); }
+  // The spawner did not answer: no run can start until ask_spawner() has an answer.
+  void fall_silent();
+  // Asks it for ever, every few seconds.
+  [[nodiscard]] async::Task<void> ask_spawner();
+
+  // Whether the audit file is in its place; the log says when it is not any more.
+  void check_audit();
+
+ private:
+  void end_silence();
+
+  async::Loop& loop_;
+  Sandbox& sandbox_;
+  AuditLog& audit_;
+  std::string disabled_;
+  std::optional<Error> silence_;
+};
+
+}  // namespace sbx::daemon
