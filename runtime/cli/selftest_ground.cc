@@ -144,6 +144,21 @@ void remove_left_grounds() {
   }
 }
 
+// ENOENT where it is there no more.
+Result<UniqueFd> lock_directory(const std::string& path) {
+  SBX_ASSIGN(UniqueFd directory, sys::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
+  if (::flock(directory.get(), LOCK_EX | LOCK_NB) != 0) return sys_error("flock", path);
+  struct stat status{};
+  if (::fstat(directory.get(), &status) != 0) return sys_error("fstat", path);
+  if (status.st_nlink == 0) return host_lacks("flock", ENOENT, path, "");
+  return directory;
+}
+
+// Until it is locked it looks left, and another one that starts may take it away.
+bool is_taken_away(const Error& error) {
+  return error.sys_errno == EWOULDBLOCK || error.sys_errno == ENOENT;
+}
+
 void replace(std::string& text, std::string_view name, const std::string& by) {
   if (const std::size_t at = text.find(name); at != std::string::npos) {
     text.replace(at, name.size(), by);
@@ -168,21 +183,26 @@ Result<ControlGround> ControlGround::prepare(const std::vector<std::string>& wor
 }
 
 Result<void> ControlGround::make_directory() {
+  Error taken;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     std::string path = kPlace + std::string(kName) + std::string(kTemplate);
     if (::mkdtemp(path.data()) == nullptr) return sys_error("mkdtemp", path);
-    auto opened = sys::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    // Until it is locked it looks left, and another one that starts may take it away.
-    if (!opened || ::flock(opened->get(), LOCK_EX | LOCK_NB) != 0) continue;
-    struct stat status{};
-    if (::fstat(opened->get(), &status) != 0 || status.st_nlink == 0) continue;
+    Result<UniqueFd> locked = lock_directory(path);
+    if (!locked && is_taken_away(locked.error())) {
+      taken = std::move(locked).error();
+      continue;
+    }
+    if (!locked) {
+      (void)::rmdir(path.c_str());  // that it could not be locked is what is told
+      return unexpected(std::move(locked).error());
+    }
     directory_ = std::move(path);
-    lock_ = std::move(*opened);
+    lock_ = std::move(*locked);
     // For whoever knows the name: what keeps an attacker out must not be these modes.
     if (::fchmod(lock_.get(), 0711) != 0) return sys_error("chmod", directory_);
     return {};
   }
-  return sys_error("flock", "a directory in /tmp");
+  return unexpected(std::move(taken));
 }
 
 // To see that it is there asks for no right of its modes; removing it, for the owner's to read.

@@ -4,14 +4,17 @@
 
 #include <gtest/gtest.h>
 #include <sys/msg.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <set>
 #include <string>
 
 #include "runtime/base/sys.h"
@@ -74,6 +77,32 @@ TEST_F(SelftestGround, IsGoneWithItsOwner) {
   }
   EXPECT_FALSE(seen.has_directory());
   EXPECT_FALSE(seen.has_queue());
+}
+
+std::set<std::string> names_in_tmp() {
+  std::set<std::string> names;
+  for (const auto& entry : fs::directory_iterator("/tmp")) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("sbx-selftest-")) names.insert(name);
+  }
+  return names;
+}
+
+TEST_F(SelftestGround, ThatCannotBeLockedIsRemovedAndTheReasonTold) {
+  (void)ControlGround::prepare();  // what others left is no concern of this
+  const std::set<std::string> before = names_in_tmp();
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const rlimit none{0, 0};
+    (void)::setrlimit(RLIMIT_NOFILE, &none);
+    const Result<ControlGround> ground = ControlGround::prepare();
+    ::_exit(ground ? 0 : ground.error().sys_errno);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(pid, &status, 0), pid);
+  ASSERT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), EMFILE);
+  EXPECT_EQ(names_in_tmp(), before);
 }
 
 TEST_F(SelftestGround, ThatASigkillLeftIsRemovedByTheNextOne) {
