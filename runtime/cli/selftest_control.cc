@@ -83,20 +83,21 @@ Act become_probe(const AttackCase& attack, const ControlGround& ground, int prog
   return failed("execute the probe");
 }
 
-// What the probe says, to the end of it. None once `cancel_fd` is readable.
-std::optional<std::string> hear(int output, int cancel_fd) {
+// What the probe says, to the end of it; "cancelled" is the error once `cancel_fd` is readable.
+Result<std::string> hear(int output, int cancel_fd) {
   std::string text;
   char bytes[kMaxProbeOutput];
   for (;;) {
     pollfd all[] = {{output, POLLIN, 0}, {cancel_fd, POLLIN, 0}};
     if (::poll(all, std::size(all), -1) < 0) {
       if (errno == EINTR) continue;
-      return text;
+      return sys_error("poll", "the probe's output");
     }
-    if (all[1].revents != 0) return std::nullopt;
+    if (all[1].revents != 0) return invalid("cancelled");
     const ssize_t got = ::read(output, bytes, sizeof bytes);
     if (got < 0 && errno == EINTR) continue;
-    if (got <= 0 || text.size() >= kMaxProbeOutput) return text;
+    if (got < 0) return sys_error("read", "the probe's output");
+    if (got == 0 || text.size() >= kMaxProbeOutput) return text;
     text.append(bytes, static_cast<std::size_t>(got));
   }
 }
@@ -121,12 +122,12 @@ Observation control_in_child(const AttackCase& attack, const ControlGround& grou
     ::_exit(1);
   }
   pipe->second.reset();
-  const std::optional<std::string> output = hear(pipe->first.get(), cancel_fd);
+  const Result<std::string> output = hear(pipe->first.get(), cancel_fd);
   if (!output) (void)::kill(pid, SIGKILL);  // ours and unreaped: it names no one else
   while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
   }
   if (!output) {
-    seen.trouble = "cancelled";
+    seen.trouble = to_string(output.error());
     return seen;
   }
   return parse_probe_line(*output);

@@ -1,10 +1,15 @@
 #include "runtime/cli/selftest_cases.h"
 
 #include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstddef>
 #include <set>
 #include <string>
 
@@ -244,6 +249,46 @@ TEST(SelftestControls, AControlEndsOnceItIsCancelled) {
   ASSERT_TRUE(control);
   EXPECT_EQ(control->trouble, "cancelled");
   EXPECT_EQ(::waitpid(-1, nullptr, WNOHANG), -1) << "it is reaped";
+}
+
+// In a process of its own: makes poll(2) and ppoll(2) fail with ENOMEM.
+bool refuse_polls() {
+#ifdef SYS_poll
+  constexpr unsigned kPoll = SYS_poll;
+#else
+  constexpr unsigned kPoll = SYS_ppoll;
+#endif
+  sock_filter program[] = {
+      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, kPoll, 1, 0),
+      BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ppoll, 0, 1),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+      BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+  };
+  const sock_fprog filter{std::size(program), program};
+  return ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+         ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0;
+}
+
+TEST(SelftestControls, AControlThatCouldNotBeHeardIsTrouble) {
+  const Result<ControlGround> ground = ControlGround::prepare();
+  ASSERT_TRUE(ground.has_value()) << to_string(ground.error());
+  auto pipe = sys::pipe();
+  ASSERT_TRUE(pipe);
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    AttackCase attack{};
+    attack.act = "park";
+    attack.control_argument = "1000";  // milliseconds
+    const bool refused = refuse_polls();
+    const std::optional<Observation> control = run_control(attack, *ground);
+    if (refused && control) (void)sys::write_all(pipe->second.get(), control->trouble);
+    ::_exit(0);
+  }
+  pipe->second.reset();
+  EXPECT_EQ(*sys::read_all(pipe->first.get(), 4096),
+            "poll: the probe's output: Cannot allocate memory");
+  EXPECT_EQ(::waitpid(pid, nullptr, 0), pid);
 }
 
 }  // namespace
