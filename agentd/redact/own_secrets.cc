@@ -22,6 +22,10 @@ int hex_value(char c) {
 constexpr std::size_t kMaxNested = 8;
 
 constexpr std::size_t kMaxDigits = 8;  // of a number, which fits into 32 bits then
+// Of a byte's forms below: &amp;…amp;#x00000041;
+constexpr std::size_t kWidestByte = 1 + 4 * kMaxNested + 2 + kMaxDigits + 1;
+// Between two bytes; more of them end what is looked for.
+constexpr std::size_t kMaxWrap = 32;
 
 // The number that starts `text`, of so many digits, at most kMaxDigits; nullopt where there are
 // fewer.
@@ -114,12 +118,12 @@ std::size_t byte_length(std::string_view text, char wanted) {
 }
 
 // What wraps a text into lines: blanks and line ends, these also as the escapes \n and \r, or
-// behind the "=" of quoted-printable or the "\" of a shell.
-std::size_t skip_wrap(std::string_view text, std::size_t at) {
+// behind the "=" of quoted-printable or the "\" of a shell. None that begins at `end` or behind.
+std::size_t skip_blanks(std::string_view text, std::size_t at, std::size_t end) {
   const auto is = [&](std::size_t where, std::string_view what) {
     return where < text.size() && what.find(text[where]) != std::string_view::npos;
   };
-  for (;;) {
+  while (at < end) {
     if (is(at, "\n\r \t")) {
       ++at;
     } else if ((is(at, "\\") && is(at + 1, "nr\n\r")) || (is(at, "=") && is(at + 1, "\n\r"))) {
@@ -128,6 +132,11 @@ std::size_t skip_wrap(std::string_view text, std::size_t at) {
       return at;
     }
   }
+  return at;
+}
+
+std::size_t skip_wrap(std::string_view text, std::size_t at) {
+  return skip_blanks(text, at, at + kMaxWrap - 1);  // the last may be of two bytes
 }
 
 std::size_t match_plain(std::string_view text, std::size_t from, std::string_view secret) {
@@ -146,9 +155,11 @@ std::size_t match_plain(std::string_view text, std::size_t from, std::string_vie
 
 // What stands between the bytes of "73 6b", "73:6b" or "73-6b", too.
 std::size_t skip_hex_gaps(std::string_view text, std::size_t at) {
-  at = skip_wrap(text, at);
-  while (at < text.size() && std::string_view(":-,").find(text[at]) != std::string_view::npos) {
-    at = skip_wrap(text, at + 1);
+  const std::size_t end = at + kMaxWrap - 1;
+  at = skip_blanks(text, at, end);
+  while (at < end && at < text.size() &&
+         std::string_view(":-,").find(text[at]) != std::string_view::npos) {
+    at = skip_blanks(text, at + 1, end);
   }
   return at;
 }
@@ -251,6 +262,12 @@ OwnSecrets::OwnSecrets(const std::vector<Secret>& secrets) {
       }
     }
   }
+}
+
+std::size_t OwnSecrets::reach() const {
+  // Two digits of hex; base64 twice has less than two, and base32 too.
+  constexpr std::size_t kWidest = std::max(kWidestByte + kMaxWrap, 2 * (1 + kMaxWrap));
+  return kWidest * longest_;
 }
 
 void OwnSecrets::add(Kind kind, Secret text, std::initializer_list<char> first) {

@@ -17,8 +17,8 @@ namespace agentd::redact {
 // SECURITY: covers what a common function makes of a secret: itself; base64 and base64url at any
 // offset in a longer text, also of base64; base32; hex in any case; percent-encoding (also of what
 // is encoded already), quoted-printable, entities of HTML and backslash escapes (\x, \u, octal, \/)
-// of some or all bytes. All also with blanks and line ends between, hex with colons. A program that
-// wants to hide a secret from this can (by reversing it, say): agentd gives it none to hide.
+// of some or all bytes. All also with some blanks and line ends between, hex with colons. A program
+// that wants to hide a secret from this can (by reversing it, say): agentd gives it none to hide.
 class OwnSecrets {
  public:
   explicit OwnSecrets(const std::vector<Secret>& secrets);
@@ -26,7 +26,7 @@ class OwnSecrets {
   // The length of what starts at `at`; 0 for nothing.
   [[nodiscard]] std::size_t match_at(std::string_view text, std::size_t at) const;
   [[nodiscard]] bool empty() const { return forms_.empty(); }
-  [[nodiscard]] std::size_t longest() const { return longest_; }  // as it is
+  [[nodiscard]] std::size_t reach() const;  // nothing that is found is longer
   // True when `c` can be the first byte of what match_at() finds: a quick filter.
   [[nodiscard]] bool may_start(char c) const {
     return !by_first_[static_cast<unsigned char>(c)].empty();
@@ -46,7 +46,7 @@ class OwnSecrets {
 
   std::vector<Form> forms_;
   std::array<std::vector<std::size_t>, 256> by_first_;  // of forms_
-  std::size_t longest_ = 0;
+  std::size_t longest_ = 0;                             // as it is
 };
 
 }  // namespace agentd::redact

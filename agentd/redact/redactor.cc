@@ -115,8 +115,7 @@ bool Redactor::holds_own(std::string_view text) const {
 
 std::size_t Redactor::reach() const {
   constexpr std::size_t kOthers = 4096;  // a private key in PEM
-  constexpr std::size_t kWidest = 12;    // of a byte's forms: \U00000041, and a line end
-  return std::max(kOthers, kWidest * own_->longest());
+  return std::max(kOthers, own_->reach());
 }
 
 std::vector<Redactor::Hit> Redactor::find(std::string_view text) const {

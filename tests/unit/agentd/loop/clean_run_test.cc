@@ -41,6 +41,31 @@ TEST_F(CleanRun, OfAKeyAcrossTheCutOfTheSandboxNothingIsLeft) {
   }
 }
 
+// The longest that is looked for: each byte as &amp;…amp;#x00000041; and blanks behind it.
+TEST(CleanRunOfAWideForm, NothingIsLeftAtTheCut) {
+  const std::string key = "sk-" + std::string(161, 'Q');
+  std::string wide;
+  for (const char c : key) {
+    wide += '&';
+    for (int nested = 0; nested < 8; ++nested) wide += "amp;";
+    wide += c == 'Q'   ? "#x00000051;"
+            : c == 's' ? "#x00000073;"
+            : c == 'k' ? "#x0000006B;"
+                       : "#x0000002d;";
+    wide += std::string(30, ' ') + '\n';
+  }
+  const redact::Redactor redactor({redact::Secret(key)});
+  ASSERT_EQ(redactor.clean(wide).text(), "[redacted:own-secret]" + std::string(30, ' ') + '\n');
+  for (const std::size_t kept : {std::size_t{1}, wide.size() / 2, wide.size() - 33}) {
+    const std::string head = std::string(20'000, 'A') + wide.substr(0, kept);
+    sandbox::RunResult run = test::ok_run(head + wide.substr(kept) + std::string(20'000, 'B'));
+    run.out_dropped = 1;
+    run.out_cut = head.size();
+    clean_run(run, redactor);
+    EXPECT_EQ(run.out.find_first_not_of("AB \n"), std::string::npos) << kept;
+  }
+}
+
 TEST_F(CleanRun, AShortStreamThatWasCutMayLoseAllOfIt) {
   sandbox::RunResult run = test::ok_run("ab");
   run.out_dropped = 7;
