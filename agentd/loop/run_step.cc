@@ -69,8 +69,9 @@ Task<RunStepOutcome> RunStep::run(std::string language, std::string code) {
 NotRun RunStep::give_up(RunPlan plan, const SandboxFailure& failure, double seconds) {
   using Kind = SandboxFailure::Kind;
   const bool down = failure.kind == Kind::kUnreachable || failure.kind == Kind::kSilent;
-  const bool may_have_run = failure.kind == Kind::kLost || failure.kind == Kind::kCancelled ||
-                            failure.kind == Kind::kSilent;
+  const bool may_have_run =
+      !failure.not_sent && (failure.kind == Kind::kLost || failure.kind == Kind::kCancelled ||
+                            failure.kind == Kind::kSilent);
   if (may_have_run) {
     spending_.settle_run(plan, rounded_up(seconds));
   } else {

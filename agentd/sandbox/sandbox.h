@@ -87,6 +87,7 @@ struct SandboxFailure {
   Kind kind = Kind::kFailed;
   std::string detail{};
   std::string fix{};
+  bool not_sent = false;  // the run cannot have begun
 };
 [[nodiscard]] std::string_view to_string(SandboxFailure::Kind kind);  // "unreachable"
 // kSilent, of one that answered last at that time, if ever.

@@ -109,7 +109,10 @@ Task<SbxdClient::Answer> SbxdClient::exchange(ClientRequest call,
   if (in_doubt_) {  // nothing is sent to one that is still down
     InfoOutcome outcome = co_await ask_info(cancellation);
     auto* failure = std::get_if<SandboxFailure>(&outcome);
-    if (failure != nullptr && in_doubt_) co_return std::move(*failure);
+    if (failure != nullptr && in_doubt_) {
+      failure->not_sent = true;
+      co_return std::move(*failure);
+    }
   }
   const Cancellation nobodys;
   Cancellation given_up({cancellation == nullptr ? &nobodys : cancellation});

@@ -255,6 +255,17 @@ TEST_F(DriverTest, ASandboxThatHangsUntilTheRequestsTimeIsOverIsBlamedForIt) {
   }
 }
 
+TEST_F(DriverTest, ARunThatWasNeverSentCostsNoSandboxTime) {
+  for (const bool not_sent : {false, true}) {
+    begin(not_sent ? "not-sent" : "sent");
+    run(good, [&](int) -> RunOutcome {
+      return SandboxFailure{.kind = SandboxFailure::Kind::kSilent, .not_sent = not_sent};
+    });
+    EXPECT_EQ(record_.state.ending.reason, Reason::kSandbox);
+    EXPECT_EQ(record_.spent.sandbox > milliseconds(0), !not_sent);
+  }
+}
+
 TEST_F(DriverTest, AModelThatCannotBeReachedEndsItWithoutACharge) {
   run([](int) -> CompletionResult { return ProviderError{.detail = "refused the key (401)"}; },
       passes);
