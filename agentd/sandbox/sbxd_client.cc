@@ -137,15 +137,19 @@ Task<SbxdClient::Answer> SbxdClient::exchange(ClientRequest call,
   co_return failure;
 }
 
-// One that cannot be reached any more may be about to end, and lets its runs end before.
+// One that cannot be reached any more may be about to end, and lets its runs end before. One late
+// answer may be a busy host's.
 Task<void> SbxdClient::look_after(Watched* watched) {
+  bool missed = false;
   for (;;) {
     const auto next = sbx::async::after(options_.look_every);
     const Wake wake = co_await loop_.sleep_until(next, watched->given_up);
     if (wake == Wake::kCancelled) co_return;
     InfoOutcome outcome = co_await ask_info(watched->given_up);
     auto* failure = std::get_if<SandboxFailure>(&outcome);
-    if (failure == nullptr || failure->kind != Kind::kSilent) continue;
+    const bool missed_before =
+        std::exchange(missed, failure != nullptr && failure->kind == Kind::kSilent);
+    if (!missed || !missed_before) continue;
     watched->why = std::move(*failure);
     watched->given_up->cancel();
     co_return;

@@ -4,7 +4,8 @@
 // asked for again. What sbxd said of itself is remembered, but told only while sbxd was heard a
 // moment ago; a run's answer counts. Closing the connection, which cancelling does, kills the run.
 // Of a run that takes long it is asked now and then whether sbxd still answers: one that does not
-// is given up as silent. Runs on the loop; large bodies are built and read on the pool.
+// twice in a row is given up as silent. Runs on the loop; large bodies are built and read on the
+// pool.
 #pragma once
 
 #include <chrono>

@@ -49,8 +49,9 @@ class PlayedSbxd {
   std::atomic<bool> hold = false;
   std::atomic<bool> hang = false;
   std::atomic<bool> hang_in_run = false;
-  std::atomic<int> infos = 0;  // that were asked for
-  std::string run_heard;       // the body of the last run; read it when the run is over
+  std::atomic<int> late_infos = 0;  // so many are not answered, then the others
+  std::atomic<int> infos = 0;       // that were asked for
+  std::string run_heard;            // the body of the last run; read it when the run is over
 
  private:
   void serve() {
@@ -74,6 +75,10 @@ class PlayedSbxd {
     }
     if (run && hang_in_run) hang = true;
     if (run && (hold || hang)) return false;
+    if (!run && late_infos > 0) {
+      --late_infos;
+      return false;
+    }
     infos += run ? 0 : 1;
     const std::string body = run ? kResult : info.dump();
     const std::string answer =
@@ -182,8 +187,7 @@ TEST_F(SbxdClientTest, OneThatWasNotHeardForAWhileIsAskedAgain) {
 }
 
 TEST_F(SbxdClientTest, OneThatHangsDuringARunIsNotWaitedFor) {
-  make({.answer_time = milliseconds(1000), .look_every = milliseconds(20)});
-  learn();
+  make({.answer_time = milliseconds(200), .look_every = milliseconds(20)});
   sbxd_->hang_in_run = true;
   const auto begin = std::chrono::steady_clock::now();
   const RunOutcome outcome = run();
@@ -208,7 +212,18 @@ TEST_F(SbxdClientTest, OneThatHangsAtTheDeadlineIsToldFromARunThatIsHeldBack) {
 TEST_F(SbxdClientTest, ALongRunOfOneThatAnswersIsWaitedFor) {
   make({.look_every = milliseconds(10), .behind_deadline = milliseconds(200)});
   sbxd_->hold = true;
-  EXPECT_EQ(kind_of(run(milliseconds(100))), "lost");
+  EXPECT_EQ(kind_of(run(milliseconds(1000))), "lost");
+  EXPECT_GT(sbxd_->infos, 1);
+}
+
+TEST_F(SbxdClientTest, OneLateAnswerEndsNoRun) {
+  make({.answer_time = milliseconds(1000),
+        .look_every = milliseconds(10),
+        .behind_deadline = milliseconds(500)});
+  sbxd_->hold = true;
+  sbxd_->late_infos = 1;
+  EXPECT_EQ(kind_of(run(milliseconds(2000))), "lost");
+  EXPECT_EQ(sbxd_->late_infos, 0);
   EXPECT_GT(sbxd_->infos, 1);
 }
 
