@@ -2,7 +2,6 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 
 #include "agentd/config/config.h"
 #include "agentd/config/key_lines.h"

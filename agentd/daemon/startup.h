@@ -24,11 +24,11 @@
 
 namespace agentd::daemon {
 
-// The configuration with the command line over it, checked as far as that goes without a host.
 struct Configuration {
   config::AgentConfig values;
   config::KeyLines lines;
 };
+// The configuration with the command line over it, checked as far as that goes without a host.
 [[nodiscard]] sbx::Result<Configuration> load_configuration(const Arguments& arguments);
 
 // The same with the key's place and the recordings looked into, as at the start: what
