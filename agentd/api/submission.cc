@@ -15,6 +15,7 @@
 #include "agentd/providers/recordings.h"
 #include "http/json_fields.h"
 #include "runtime/base/base64.h"
+#include "runtime/base/escape.h"
 #include "runtime/base/sha256.h"
 
 namespace agentd::api {
@@ -43,13 +44,6 @@ constexpr Least kLeastCost{1e-6, "0.000001: costs are counted in such parts"};
 
 bool is_blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n\v\f") == std::string_view::npos;
-}
-
-bool has_control_character(std::string_view name) {
-  return std::any_of(name.begin(), name.end(), [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x20 || byte == 0x7f;
-  });
 }
 
 // Reads the members of one document. Each reader returns false with the problem set; the first one
@@ -297,7 +291,7 @@ bool Reader::check_name(const std::string& name, const std::string& field) {
   if (!plain) {
     return fail(invalid_value(field, "A file's name is one component of at most 255 bytes."));
   }
-  if (has_control_character(name)) {
+  if (sbx::has_control_character(name)) {
     return fail(invalid_value(field, "A file's name has no control characters."));
   }
   if (!names_.insert(name).second) {

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <iterator>
 
@@ -54,6 +55,13 @@ std::string escape_for_terminal(std::string_view text, Keep keep) {
     i += next.length;
   }
   return out;
+}
+
+bool has_control_character(std::string_view name) {
+  return std::any_of(name.begin(), name.end(), [](char c) {
+    const auto byte = static_cast<unsigned char>(c);
+    return byte < 0x20 || byte == 0x7f;
+  });
 }
 
 }  // namespace sbx

@@ -1,4 +1,5 @@
-// Text from inside, made safe for a terminal. Stage: base; used by the edges that print. Pure.
+// Text from inside, made safe for a terminal, and names from outside, kept readable. Stage: base.
+// Pure.
 #pragma once
 
 #include <string>
@@ -17,5 +18,9 @@ enum class Keep {
 // `\n`, `\t`, `\r` or `\xNN`, other characters `\u{NNNN}`. For reading, not for parsing: a
 // backslash stays.
 [[nodiscard]] std::string escape_for_terminal(std::string_view text, Keep keep = Keep::kNothing);
+
+// True for what no name of a caller's needs, and what makes one look like another: a control
+// character (C0 or DEL).
+[[nodiscard]] bool has_control_character(std::string_view name);
 
 }  // namespace sbx

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/base/base64.h"
+#include "runtime/base/escape.h"
 #include "runtime/base/sha256.h"
 #include "runtime/daemon/json_fields.h"
 #include "runtime/policy/language.h"
@@ -22,14 +23,6 @@ using http::Problem;
 constexpr std::size_t kMaxFileName = 255;  // NAME_MAX
 
 using Names = std::vector<std::string>;
-
-// What the plan refuses too, where it could not say of which of them.
-bool has_control_character(std::string_view name) {
-  return std::any_of(name.begin(), name.end(), [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x20 || byte == 0x7f;
-  });
-}
 
 // Reads the members of one document into a RunRequest. Each reader returns false with problem()
 // set; the first problem ends the reading.
@@ -239,6 +232,7 @@ bool Reader::check_file_name(const std::string& name, const std::string& field) 
         field, fmt::format("A name is 1 to {} bytes, without '/' and NUL, and not '.' or '..'.",
                            kMaxFileName)));
   }
+  // The plan refuses it too, where it could not say of which of them.
   if (has_control_character(name)) {
     return fail(invalid_value(field, "A name has no control characters."));
   }

@@ -3,7 +3,6 @@
 
 #include <cstdint>
 #include <string>
-#include <string_view>
 
 #include "runtime/plan/plan.h"
 
@@ -22,10 +21,6 @@ inline constexpr std::uint64_t kPage = 4096;
 [[nodiscard]] constexpr std::uint64_t pages_of(std::uint64_t bytes) {
   return (bytes + kPage - 1) / kPage;
 }
-
-// True for what no name of a caller's needs, and what makes one look like another: a control
-// character (C0 or DEL).
-[[nodiscard]] bool has_control_character(std::string_view name);
 
 // Mounts, devices, masks and, with rootfs = host, the tree of binds.
 void plan_filesystem(Plan& plan, bool has_code, bool has_inputs);

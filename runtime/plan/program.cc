@@ -1,6 +1,7 @@
 // The process of a plan: its arguments, its environment, where its program is looked for.
 #include <algorithm>
 
+#include "runtime/base/escape.h"
 #include "runtime/plan/layout.h"
 
 namespace sbx::plan {
@@ -75,13 +76,6 @@ Error refused(const char* part, std::string detail, std::string fix) {
   Error error = invalid(std::move(detail), std::move(fix));
   error.operation = part;
   return error;
-}
-
-bool has_control_character(std::string_view name) {
-  return std::any_of(name.begin(), name.end(), [](char c) {
-    const auto byte = static_cast<unsigned char>(c);
-    return byte < 0x20 || byte == 0x7f;
-  });
 }
 
 Result<void> plan_environment(Plan& plan, const policy::Language* language,

@@ -26,5 +26,17 @@ TEST(EscapeForTerminal, LeavesPlainTextAlone) {
   EXPECT_EQ(escape_for_terminal("a\n\tb\r", Keep::kNewlinesAndTabs), "a\n\tb\\r");
 }
 
+TEST(ControlCharacter, IsC0OrDelAnywhereInAName) {
+  for (const char c : {'\0', '\x01', '\t', '\n', '\r', '\x1b', '\x1f', '\x7f'}) {
+    for (const std::string& name :
+         {std::string(1, c), std::string("a") + c, c + std::string("a")}) {
+      EXPECT_TRUE(has_control_character(name)) << static_cast<int>(c);
+    }
+  }
+  for (const char* name : {"", " ", "a b.csv", "~", "caf\xC3\xA9", "\xff"}) {
+    EXPECT_FALSE(has_control_character(name)) << name;
+  }
+}
+
 }  // namespace
 }  // namespace sbx
