@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "runtime/plan/plan.h"
+
 namespace sbx::daemon {
 
 Result<void> Ceilings::set(std::string_view name, std::string_view value) {
@@ -59,8 +61,9 @@ Ceilings default_ceilings() {
 }
 
 Result<void> check_least(const policy::Limits& most, std::string_view name) {
+  const std::string memory = policy::size_text(plan::kLeastMemory);
   for (const auto& [limit, value] :
-       {std::pair{"wall_seconds", "1"}, std::pair{"memory", "4M"}, std::pair{"nofile", "16"}}) {
+       {std::pair{"wall_seconds", std::string_view("1")}, {"memory", memory}, {"nofile", "16"}}) {
     if (limit != name) continue;
     policy::Limits least;
     SBX_TRY(policy::set_limit(least, name, value));

@@ -5,14 +5,11 @@
 #include <algorithm>
 #include <set>
 
-#include "runtime/base/escape.h"
 #include "runtime/plan/layout.h"
 
 namespace sbx::plan {
 namespace {
 
-// An interpreter needs some memory beyond its inputs; less than this cannot start anything.
-constexpr std::uint64_t kLeastRoom = 2 * policy::kMiB;
 // What a file of a tmpfs costs the kernel beside its pages: an inode, a name.
 constexpr std::uint64_t kInodeCost = 1024;
 
@@ -57,7 +54,7 @@ Result<void> check_name(const std::string& name) {
 // Everything given to a run counts in its memory. `given`: bytes of inputs and code, in whole
 // pages.
 std::uint64_t needed_memory(const Request& request, std::uint64_t given) {
-  const std::uint64_t needed = given + kLeastRoom;
+  const std::uint64_t needed = given + kLeastMemory;
   if (!request.workspace) return needed;
   return needed + request.workspace->bytes + request.workspace->inodes * kInodeCost;
 }
@@ -98,13 +95,13 @@ Result<void> check_room(const policy::Limits& limits, const Request& request,
   const std::uint64_t given = (pages_of(request.code.size()) + input_pages) * kPage;
   const std::uint64_t needed = needed_memory(request, given);
   const std::string raise = "raise --memory to " + least_memory(needed) + " or more";
-  if (kLeastRoom > limits.memory) {
+  if (kLeastMemory > limits.memory) {
     return refused("limits.memory",
                    "the memory limit of " + policy::size_text(limits.memory) +
                        " is less than any program needs to start",
                    raise);
   }
-  if (given + kLeastRoom > limits.memory) {
+  if (given + kLeastMemory > limits.memory) {
     return refused("limits.memory",
                    "inputs and code of " + amount(input_bytes + request.code.size()) +
                        " leave no room in the memory limit of " + policy::size_text(limits.memory),

@@ -62,6 +62,9 @@ struct FillEntry {
   std::string_view content;
 };
 
+// What an interpreter needs to start, beside what the run is given: no limit may be less.
+inline constexpr std::uint64_t kLeastMemory = 4 * policy::kMiB;
+
 // Index of /work in Plan::tmpfs.
 inline constexpr std::uint32_t kWorkMount = 2;
 

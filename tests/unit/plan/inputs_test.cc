@@ -70,10 +70,12 @@ TEST(Inputs, AreCountedWithTheDirectoryThatHoldsThem) {
 
 TEST(Memory, ThatIsTooLittleForAnyProgramIsNotBlamedOnFiles) {
   policy::Policy policy = default_policy();
-  policy.limits.memory = policy::kMiB;
+  policy.limits.memory = kLeastMemory - policy::kMiB;
   const Error error = refused(command({"/bin/true"}), synthetic_host(), policy);
-  expect_invalid(error, "the memory limit of 1M is less than any program needs to start");
-  EXPECT_EQ(error.fix, "raise --memory to 2M or more");
+  expect_invalid(error, "the memory limit of 3M is less than any program needs to start");
+  EXPECT_EQ(error.fix, "raise --memory to 4M or more");
+  policy.limits.memory = kLeastMemory;
+  EXPECT_EQ(refused(command({"/bin/true"}), synthetic_host(), policy).detail, "accepted");
 }
 
 // The memory limit that a fix names, or 0.
@@ -104,10 +106,10 @@ TEST(Memory, ThatAnErrorAdvisesIsEnough) {
 TEST(Inputs, ThatLeaveNoRoomInMemoryAreRefusedWithBothFiguresAndTheFix) {
   policy::Policy policy = default_policy();
   policy.limits.memory = 8 * policy::kMiB;
-  const std::string six(6 * policy::kMiB, 'x');
-  EXPECT_EQ(refused(with_input("a", six), synthetic_host(), policy).detail, "accepted");
-  const Error error = refused(with_input("a", six + "x"), synthetic_host(), policy);
-  expect_invalid(error, "inputs and code of 6291457 bytes leave no room in the memory limit of 8M");
+  const std::string four(4 * policy::kMiB, 'x');
+  EXPECT_EQ(refused(with_input("a", four), synthetic_host(), policy).detail, "accepted");
+  const Error error = refused(with_input("a", four + "x"), synthetic_host(), policy);
+  expect_invalid(error, "inputs and code of 4194305 bytes leave no room in the memory limit of 8M");
   EXPECT_EQ(error.fix, "raise --memory to 9M or more: files given to a run count in it");
 }
 

@@ -62,13 +62,13 @@ TEST(Workspace, AtItsQuotaIsAcceptedAndPastItRefusedWithBothFigures) {
 TEST(Workspace, ThatDoesNotFitTheMemoryIsRefusedWithBothFiguresAndTheFix) {
   policy::Policy policy = default_policy();
   policy.limits.memory = 8 * policy::kMiB;
-  // 2M are for the program itself, 1K for each inode.
-  EXPECT_EQ(refused(with_workspace(6 * policy::kMiB - 4096), synthetic_host(), policy).detail,
+  // 4M are for the program itself, 1K for each inode.
+  EXPECT_EQ(refused(with_workspace(4 * policy::kMiB - 4096), synthetic_host(), policy).detail,
             "accepted");
-  const Error error = refused(with_workspace(6 * policy::kMiB), synthetic_host(), policy);
+  const Error error = refused(with_workspace(4 * policy::kMiB), synthetic_host(), policy);
   EXPECT_EQ(error.code, ErrorCode::kInvalid);
   EXPECT_EQ(error.detail,
-            "a workspace of 6M in 1 inodes needs 8193K with what else the run is given, and the "
+            "a workspace of 4M in 1 inodes needs 8193K with what else the run is given, and the "
             "memory limit is 8M");
   EXPECT_THAT(error.fix, HasSubstr("remove files from the workspace"));
 }
@@ -76,8 +76,8 @@ TEST(Workspace, ThatDoesNotFitTheMemoryIsRefusedWithBothFiguresAndTheFix) {
 TEST(Workspace, SharesTheMemoryWithInputsAndCode) {
   policy::Policy policy = default_policy();
   policy.limits.memory = 8 * policy::kMiB;
-  Request request = with_workspace(3 * policy::kMiB);
-  request.files.push_back({"a", std::string(2 * policy::kMiB, 'x')});
+  Request request = with_workspace(2 * policy::kMiB);
+  request.files.push_back({"a", std::string(policy::kMiB, 'x')});
   EXPECT_EQ(refused(request, synthetic_host(), policy).detail, "accepted");
   request.code = std::string(policy::kMiB, 'x');
   EXPECT_THAT(refused(request, synthetic_host(), policy).detail, HasSubstr("needs 8193K"));
