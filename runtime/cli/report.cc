@@ -181,7 +181,7 @@ Lines loosened_lines(const policy::Policy& policy) {
       fmt::format("layer seccomp was loosened by the profile {}: {}", policy.profile, loosening)};
 }
 
-Lines learn_lines(const Outcome& outcome, std::string_view profile) {
+Lines learn_lines(const Outcome& outcome, std::string_view learned) {
   Lines lines;
   for (const collect::Denial& denial : outcome.denials) {
     lines.push_back(fmt::format("denied: {} ({}), {}{}x", shown(denial.syscall), denial.tier,
@@ -192,7 +192,7 @@ Lines learn_lines(const Outcome& outcome, std::string_view profile) {
                                 outcome.denials_unlisted));
   }
   if (lines.empty()) return {"no system call was denied"};
-  if (learn_profile(outcome, profile).find("allow = ") != std::string::npos) {
+  if (learned.find("allow = ") != std::string_view::npos) {
     lines.emplace_back(
         "a profile that allows those that are safe to allow, for --profile FILE.toml:");
   }
@@ -201,10 +201,7 @@ Lines learn_lines(const Outcome& outcome, std::string_view profile) {
 
 std::string learn_profile(const Outcome& outcome, std::string_view profile) {
   auto parts = policy::profile_parts(profile);
-  if (!parts) {  // a file that has changed, or a pipe
-    return fmt::format("# the profile cannot be read again, so none is made of it: {}\n",
-                       shown(to_string(parts.error())));
-  }
+  if (!parts) return fmt::format("# no profile is made: {}\n", shown(to_string(parts.error())));
   std::string left_out;
   std::size_t offered = 0;
   for (const collect::Denial& denial : outcome.denials) {

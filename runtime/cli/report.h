@@ -23,9 +23,9 @@ using Lines = std::vector<std::string>;
 [[nodiscard]] Lines loosened_lines(const policy::Policy& policy);
 // Which of the limits that were to be were lowered to a ceiling, and to what.
 [[nodiscard]] Lines lowered_lines(const policy::Limits& wanted, const policy::Limits& applied);
-// --learn: which calls were denied.
-[[nodiscard]] Lines learn_lines(const collect::Outcome& outcome, std::string_view profile);
-// --learn: the TOML of a profile that is the run's (`profile`, as typed) and allows those that are
+// --learn: which calls were denied. `learned`: what learn_profile made of it.
+[[nodiscard]] Lines learn_lines(const collect::Outcome& outcome, std::string_view learned);
+// --learn: the TOML of a profile that is the run's (`profile`, its text) and allows those that are
 // safe to allow too, with a comment for each other: why it is not offered. Comments alone when
 // there is none to allow; hostile calls are never in it.
 [[nodiscard]] std::string learn_profile(const collect::Outcome& outcome, std::string_view profile);

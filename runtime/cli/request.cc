@@ -209,8 +209,11 @@ Result<void> allow_layer(policy::Policy& policy, const std::string& name) {
 
 }  // namespace
 
-Result<policy::Policy> make_policy(const Arguments& arguments) {
-  SBX_ASSIGN(policy::Policy policy, policy::load_policy(arguments.profile));
+Result<policy::Policy> make_policy(const Arguments& arguments,
+                                   const std::optional<std::string>& profile_text) {
+  SBX_ASSIGN(policy::Policy policy, profile_text
+                                        ? policy::parse_policy(*profile_text, arguments.profile)
+                                        : policy::load_policy(arguments.profile));
   for (const auto& [limit, text] : arguments.limits) {
     auto set = policy::set_limit(policy.limits, limit, text);
     if (set) continue;

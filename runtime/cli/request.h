@@ -2,6 +2,7 @@
 // files. Stage: edge (sbx-run). Nothing here makes a process; every refusal is kInvalid (exit 2).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -13,8 +14,10 @@
 
 namespace sbx::cli {
 
-// The profile with the flags' limits and --allow-missing applied.
-[[nodiscard]] Result<policy::Policy> make_policy(const Arguments& arguments);
+// The profile with the flags' limits and --allow-missing applied. `profile_text`: its text where it
+// was read already.
+[[nodiscard]] Result<policy::Policy> make_policy(
+    const Arguments& arguments, const std::optional<std::string>& profile_text = std::nullopt);
 
 // Reads the program's text and the --input files. Blocks on a pipe that the caller named, and on
 // a FIFO until wall_seconds have passed without a byte.

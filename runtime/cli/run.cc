@@ -17,6 +17,7 @@
 #include "runtime/cli/write_out.h"
 #include "runtime/collect/make_outcome.h"
 #include "runtime/collect/output_directory.h"
+#include "runtime/policy/profile.h"
 #include "runtime/sandbox.h"
 
 namespace sbx::cli {
@@ -30,12 +31,16 @@ struct Prepared {
   plan::Request request;
   StandardInput input;
   std::optional<collect::OutputDirectory> output;
+  std::optional<std::string> profile_text;  // --learn: a FILE may change meanwhile
 };
 
 Result<Prepared> prepare(const Arguments& arguments) {
   Prepared prepared;
   SBX_ASSIGN(prepared.options.config, policy::load_runtime_config());
-  SBX_ASSIGN(prepared.options.policy, make_policy(arguments));
+  if (arguments.learn) {
+    SBX_ASSIGN(prepared.profile_text, policy::profile_source(arguments.profile));
+  }
+  SBX_ASSIGN(prepared.options.policy, make_policy(arguments, prepared.profile_text));
   for (const auto& typed : arguments.limits) prepared.options.asked_limits.push_back(typed.first);
   prepared.options.rootfs = arguments.rootfs;
   prepared.options.single_run = true;
@@ -159,9 +164,10 @@ int write_json(const Outcome& outcome) {
 }
 
 // On stderr, since stdout is the program's; the profile without our prefix, to be copied.
-void print_learned(const Outcome& outcome, std::string_view profile) {
-  print_lines(learn_lines(outcome, profile));
-  (void)write_out(STDERR_FILENO, learn_profile(outcome, profile));  // as print_lines
+void print_learned(const Outcome& outcome, std::string_view profile_text) {
+  const std::string learned = learn_profile(outcome, profile_text);
+  print_lines(learn_lines(outcome, learned));
+  (void)write_out(STDERR_FILENO, learned);  // as print_lines
 }
 
 int refuse(const Error& error, const Arguments& arguments, const policy::Policy* policy) {
@@ -195,7 +201,7 @@ int run(const Arguments& arguments) {
     print_human(arguments, policy, *outcome, streams);
     write_error = streams.error();
   }
-  if (arguments.learn) print_learned(*outcome, arguments.profile);
+  if (prepared->profile_text) print_learned(*outcome, *prepared->profile_text);
   return exit_code(*outcome, write_error, streams.unsaved);
 }
 

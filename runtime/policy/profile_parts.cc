@@ -5,8 +5,6 @@
 
 #include "runtime/base/toml.h"
 #include "runtime/policy/limits.h"
-#include "runtime/policy/policy.h"
-#include "runtime/policy/profile.h"
 
 namespace sbx::policy {
 namespace {
@@ -28,8 +26,12 @@ std::string quoted(std::string_view text) {
 
 bool is_default(const TomlValue& limit) {
   Limits limits;
-  (void)set_limit(limits, limit.key, limit.text);  // load_policy has read it already
+  (void)set_limit(limits, limit.key, limit.text);  // parse_policy has read it already
   return limits == Limits{};
+}
+
+std::string text_of(const TomlValue* value) {
+  return value == nullptr ? std::string() : value->text;
 }
 
 std::vector<std::string> texts(const TomlValue* list) {
@@ -48,12 +50,9 @@ std::string list_text(std::string_view key, const std::vector<std::string>& valu
 
 }  // namespace
 
-Result<ProfileParts> profile_parts(std::string_view name_or_path) {
-  SBX_ASSIGN(const std::string text, profile_source(name_or_path));
-  // Checked as a whole, so that each part below is what it should be.
-  SBX_ASSIGN(const Policy policy, parse_policy(text, name_or_path));
-  SBX_ASSIGN(const TomlValue root, parse_toml(text, name_or_path));
-  ProfileParts parts{policy.profile, policy.description};
+Result<ProfileParts> profile_parts(std::string_view text) {
+  SBX_ASSIGN(const TomlValue root, parse_toml(text, "profile"));
+  ProfileParts parts{text_of(root.find("name")), text_of(root.find("description"))};
   if (const TomlValue* const limits = root.find("limits")) {
     for (const TomlValue& limit : limits->items) {
       if (is_default(limit)) continue;

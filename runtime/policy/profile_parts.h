@@ -1,5 +1,5 @@
 // What a profile says beyond the defaults, part by part, to write another one from it (--learn).
-// Stage: policy. Values; opens a profile FILE for reading, as load_policy does.
+// Stage: policy. Values.
 #pragma once
 
 #include <string>
@@ -20,9 +20,9 @@ struct ProfileParts {
   std::vector<std::string> hostile{};
 };
 
-// Of the profile that load_policy would load. Limits that are as they are by default are left out.
-// kInvalid as load_policy.
-[[nodiscard]] Result<ProfileParts> profile_parts(std::string_view name_or_path);
+// Of the text of a profile, which parse_policy has taken. Limits that are as they are by default
+// are left out. kInvalid for what is no TOML.
+[[nodiscard]] Result<ProfileParts> profile_parts(std::string_view text);
 
 // A profile's text. `comments`: whole lines, put into [seccomp].
 [[nodiscard]] std::string profile_text(const ProfileParts& parts, std::string_view comments = {});

@@ -61,6 +61,27 @@ TEST_P(Denials, AreCountedAtLeastWhereTheRunIsKilled) {
               HasSubstr("denied: kcmp (deny), at least 1000x"));
 }
 
+TEST_P(Denials, AreLearnedForTheProfileThatTheRunHadWhateverItsFileSaysMeanwhile) {
+  std::filesystem::permissions(directory().path(), std::filesystem::perms::all);
+  const std::string head = "name = \"mine\"\ndescription = \"d\"\n";
+  const std::string own = directory().write("own.toml", head + "[limits]\npids = 61\n");
+  const std::string other = directory().write("other.toml", head + "[limits]\npids = 62\n");
+  std::vector<std::string> words{"/bin/bash", "-ec",
+                                 "mkfifo \"$0.go\"; exec 3<>\"$0.go\"\n"
+                                 "\"${@:2}\" <\"$0.go\" | { read -r up; cp --remove-destination "
+                                 "\"$1\" \"$0\"; echo >&3; cat; }",
+                                 own, other};
+  const std::string program =
+      calls(SYS_name_to_handle_at, 1) + "print('up', flush=True)\ninput()\n";
+  for (std::string& word : command({"--learn", "--profile", own, "-c", program})) {
+    words.push_back(std::move(word));
+  }
+  const Finished finished = run_process(words, options());
+  EXPECT_THAT(finished.err,
+              AllOf(HasSubstr("denied: name_to_handle_at"), HasSubstr("pids = 61\n")));
+  EXPECT_THAT(read_text(own), HasSubstr("pids = 62")) << "control";
+}
+
 // A program that calls and pauses fills no pipe while nobody reads: its end and counts are told.
 TEST_P(Denials, AreCountedAndTheEndIsToldAlsoByAStalledSupervisor) {
   const std::string calling =

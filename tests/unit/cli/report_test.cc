@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "runtime/policy/policy.h"
+#include "runtime/policy/profile.h"
 
 namespace sbx::cli {
 namespace {
@@ -154,12 +155,20 @@ TEST(Report, ManyFilesOfAKindAreCountedBeyondTheFirstTen) {
   EXPECT_THAT(outcome_lines(outcome, false), Not(Contains("not saved: 1 more"))) << "at the limit";
 }
 
+std::string text_of(std::string_view profile) {
+  return *policy::profile_source(profile);
+}
+
+Lines learned_lines(const Outcome& outcome) {
+  return learn_lines(outcome, learn_profile(outcome, text_of("default")));
+}
+
 TEST(Report, LearnGivesTheProfileThatAllowsTheDenied) {
   Outcome outcome = ended(Status::kOk);
   outcome.denials = {
       {"name_to_handle_at", "deny", 2}, {"mount", "hostile", 1}, {"syscall_600", "deny", 1}};
-  EXPECT_THAT(learn_lines(outcome, "default"), Contains("denied: name_to_handle_at (deny), 2x"));
-  EXPECT_THAT(learn_profile(outcome, "default"),
+  EXPECT_THAT(learned_lines(outcome), Contains("denied: name_to_handle_at (deny), 2x"));
+  EXPECT_THAT(learn_profile(outcome, text_of("default")),
               HasSubstr("[seccomp]\nallow = [\"name_to_handle_at\"]\n"));
 }
 
@@ -202,21 +211,21 @@ TEST(Report, CallsThatAreNotSafeToAllowAreNotOfferedButTheReasonIs) {
     Outcome outcome = ended(Status::kOk);
     outcome.denials = {{call, "deny", 1}};
     const std::string comment = "# " + std::string(call) + " is not offered, because ";
-    EXPECT_THAT(learn_profile(outcome, "default"), ::testing::StartsWith(comment));
-    EXPECT_THAT(learn_profile(outcome, "default"), Not(HasSubstr("allow = ")));
-    EXPECT_EQ(learn_lines(outcome, "default").size(), 1U) << "no profile is announced";
+    EXPECT_THAT(learn_profile(outcome, text_of("default")), ::testing::StartsWith(comment));
+    EXPECT_THAT(learn_profile(outcome, text_of("default")), Not(HasSubstr("allow = ")));
+    EXPECT_EQ(learned_lines(outcome).size(), 1U) << "no profile is announced";
     outcome.denials.push_back({"name_to_handle_at", "deny", 1});
-    EXPECT_THAT(learn_profile(outcome, "default"), HasSubstr(comment));
-    EXPECT_THAT(learn_profile(outcome, "default"),
+    EXPECT_THAT(learn_profile(outcome, text_of("default")), HasSubstr(comment));
+    EXPECT_THAT(learn_profile(outcome, text_of("default")),
                 HasSubstr("\nallow = [\"name_to_handle_at\"]\n"));
-    EXPECT_TRUE(policy::parse_policy(learn_profile(outcome, "default"), "learned"));
+    EXPECT_TRUE(policy::parse_policy(learn_profile(outcome, text_of("default")), "learned"));
   }
 }
 
 TEST(Report, WhatWasLearnedWithAProfileKeepsWhatThatSays) {
   Outcome outcome = ended(Status::kOk);
   outcome.denials = {{"name_to_handle_at", "deny", 1}, {"socket", "deny", 1}};
-  const std::string text = learn_profile(outcome, "judge");
+  const std::string text = learn_profile(outcome, text_of("judge"));
   EXPECT_THAT(text, HasSubstr("\"The judge profile, and what one program was denied\""));
   EXPECT_THAT(text, HasSubstr("# socket is not offered, because the profile judge denies it\n"));
   const auto learned = policy::parse_policy(text, "learned");
@@ -226,28 +235,27 @@ TEST(Report, WhatWasLearnedWithAProfileKeepsWhatThatSays) {
   EXPECT_EQ(learned->limits, judge->limits);
   EXPECT_THAT(text, HasSubstr("deny = { socket = \"EACCES\" }\n"));
   EXPECT_THAT(learned->seccomp.opened, ElementsAre("name_to_handle_at"));
-  EXPECT_THAT(learn_profile(outcome, "/no/such.toml"),
-              ::testing::StartsWith("# the profile cannot be read again"));
+  EXPECT_THAT(learn_profile(outcome, "no TOML"), ::testing::StartsWith("# no profile is made: "));
 }
 
 TEST(Report, HostileCallsAreNeverLearned) {
   Outcome outcome = ended(Status::kSecurity);
   outcome.denials = {{"mount", "hostile", 1}};
-  EXPECT_THAT(learn_lines(outcome, "default"), ElementsAre("denied: mount (hostile), 1x"));
-  EXPECT_EQ(learn_profile(outcome, "default"), "");
+  EXPECT_THAT(learned_lines(outcome), ElementsAre("denied: mount (hostile), 1x"));
+  EXPECT_EQ(learn_profile(outcome, text_of("default")), "");
 }
 
 TEST(Report, LearnSaysWhatIsNotKnownOfTheDenied) {
   Outcome outcome = ended(Status::kTimeout);
   outcome.denials = {{"chroot", "deny", 512, true}};
   outcome.denials_unlisted = 7;
-  EXPECT_THAT(learn_lines(outcome, "default"),
+  EXPECT_THAT(learned_lines(outcome),
               AllOf(Contains("denied: chroot (deny), at least 512x"),
                     Contains("denied: 7 calls more, of numbers that are not listed")));
 }
 
 TEST(Report, LearnSaysWhenNothingWasDenied) {
-  EXPECT_THAT(learn_lines(ended(Status::kOk), "default"), ElementsAre("no system call was denied"));
+  EXPECT_THAT(learned_lines(ended(Status::kOk)), ElementsAre("no system call was denied"));
 }
 
 }  // namespace

@@ -203,6 +203,16 @@ TEST_F(RequestTest, LimitsAndMissingLayersReachThePolicy) {
   EXPECT_EQ(policy->allow_missing, policy::layer_bit(policy::Layer::kCgroup));
 }
 
+TEST_F(RequestTest, AProfileThatWasReadIsNotReadAgain) {
+  Arguments arguments;
+  arguments.profile = "/no/such.toml";
+  EXPECT_FALSE(make_policy(arguments).has_value()) << "control";
+  const auto policy = make_policy(arguments, "name = \"mine\"\ndescription = \"d\"\n");
+  ASSERT_TRUE(policy.has_value()) << to_string(policy.error());
+  EXPECT_EQ(policy->profile, "mine");
+  EXPECT_THAT(make_policy(arguments, "x").error().detail, HasSubstr("/no/such.toml"));
+}
+
 TEST_F(RequestTest, ABadLimitOrLayerIsRefused) {
   Arguments arguments;
   arguments.limits = {{"memory", "12Q"}};

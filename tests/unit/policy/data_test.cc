@@ -98,7 +98,9 @@ TEST(PolicyData, AProfileIsWrittenFromItsPartsAsItWas) {
   std::vector<std::string> all = shipped_profiles();
   all.push_back(path);
   for (const std::string& name : all) {
-    const auto parts = profile_parts(name);
+    const auto source = profile_source(name);
+    ASSERT_TRUE(source) << error_of(source);
+    const auto parts = profile_parts(*source);
     ASSERT_TRUE(parts) << error_of(parts);
     const std::string text = profile_text(*parts, "# a comment\n");
     SCOPED_TRACE(text);
@@ -111,9 +113,10 @@ TEST(PolicyData, AProfileIsWrittenFromItsPartsAsItWas) {
     EXPECT_EQ(again->seccomp.digest, before->seccomp.digest);
     EXPECT_EQ(again->seccomp.opened, before->seccomp.opened);
   }
-  EXPECT_THAT(profile_parts("default")->limits, ::testing::IsEmpty());
-  EXPECT_FALSE(profile_parts("none-such"));
-  EXPECT_FALSE(profile_parts("/no/such.toml"));
+  EXPECT_THAT(profile_parts(*profile_source("default"))->limits, ::testing::IsEmpty());
+  EXPECT_FALSE(profile_source("none-such"));
+  EXPECT_FALSE(profile_source("/no/such.toml"));
+  EXPECT_FALSE(profile_parts("no TOML"));
   (void)std::remove(path.c_str());
 }
 
