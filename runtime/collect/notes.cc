@@ -168,8 +168,8 @@ void Notes::add_abort() {
         kProgram);
   } else if (peak >= limit / 100 * kNearLimit) {
     add("memory",
-        fmt::format("The program aborted when it had used {}M of the {} memory limit, so what the "
-                    "limit leaves was most likely not enough; {}.",
+        fmt::format("The program aborted; the run had used up to {}M of the {} memory limit, which "
+                    "counts the files that it read too. Where its own memory ran out: {}.",
                     peak / policy::kMiB, policy::size_text(limit), advice));
   }
 }

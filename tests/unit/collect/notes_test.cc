@@ -82,6 +82,9 @@ TEST(Notes, AnAbortCloseToTheMemoryLimitIsToldByItsPeak) {
   };
   ASSERT_EQ(codes(notes_at(900)), std::vector<std::string>{"memory"});
   EXPECT_EQ(notes_at(900).front().source, "kernel");
+  EXPECT_THAT(notes_at(900).front().text,
+              AllOf(HasSubstr("counts the files that it read"), Not(HasSubstr("likely"))))
+      << "the peak has no cause";
   EXPECT_THAT(notes_at(899), IsEmpty());
   EXPECT_EQ(notes_at(1000, 1).size(), 1U) << "the kill is told already";
 }
