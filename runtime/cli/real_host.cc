@@ -105,6 +105,10 @@ Act map_directly(pid_t pid, const IdRange& uids, const IdRange& gids) {
   return {};
 }
 
+// With less of addresses or data a dynamic program and its libraries may not start; with so much it
+// failed for a reason of its own.
+constexpr rlim_t kEnoughToStart = 64 * policy::kMiB;
+
 // The errno for which a program did not start; 0: it did. One that finds no room for its own data
 // is ended by the kernel, and by its loader if it is a dynamic one.
 int start_errno(int code) {
@@ -113,7 +117,7 @@ int start_errno(int code) {
   if (code != kLoaderFailed && code != 128 + SIGSEGV && code != 128 + SIGKILL) return 0;
   for (const auto resource : {RLIMIT_AS, RLIMIT_DATA}) {
     rlimit limit{};
-    if (::getrlimit(resource, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY) return ENOMEM;
+    if (::getrlimit(resource, &limit) == 0 && limit.rlim_cur < kEnoughToStart) return ENOMEM;
   }
   return 0;
 }
