@@ -162,16 +162,6 @@ class Running {
   RawClient client_;
 };
 
-TEST_P(Sessions, WhoseAgeEndsDuringARunSaySoAndSaveNothing) {
-  const std::string id = create_id({{"idle_seconds", 2}, {"age_seconds", 2}});
-  const Json result = run_in(id, "echo x > f; sleep 3; echo done");
-  EXPECT_EQ(result["status"], "ok") << "it is let end";
-  EXPECT_EQ(result["stdout"], "done\n");
-  EXPECT_EQ(result["workspace"]["saved"], false);
-  EXPECT_EQ(result["workspace"]["reason"], "the session reached its greatest age");
-  EXPECT_EQ(code_of(get(id, "f")), "session_expired");
-}
-
 TEST_P(Sessions, ThatAreDeletedWhileTheyRunSaySoToBoth) {
   const std::string id = create_id();
   Running running(connect(), id, shell("echo ready; echo x > f; sleep 60"));
