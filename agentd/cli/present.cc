@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <cstdio>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -152,7 +151,7 @@ int present(ApiClient& client, const Json& record, const Arguments& arguments) {
   }
   print(render::result_text(record));
   const bool saved = present_artifacts(client, record, arguments);
-  (void)std::fflush(stdout);  // finish_output() sees whether it failed
+  flush_output();
   tell(render::attempt_lines(record) + render::footer(record));
   return finish_output() && saved ? code : kMachinery;
 }

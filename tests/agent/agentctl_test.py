@@ -195,7 +195,8 @@ class Agentctl(OneStand):
                 command = [PROGRAMS / "agentctl", "--socket", self.agent.socket, *words]
                 done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE, check=False)
                 self.assertEqual(done.returncode, 3)
-                self.assertIn(b"agentctl: the output could not be written", done.stderr.splitlines()[-1])
+                self.assertEqual(b"agentctl: the output could not be written: No space left on device",
+                                 done.stderr.splitlines()[-1])
                 done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=full, timeout=PATIENCE, check=False)
                 self.assertEqual(done.returncode, 0, "what it says beside is lost, and no more")
 
