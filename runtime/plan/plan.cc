@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <set>
 
+#include "runtime/base/escape.h"
 #include "runtime/plan/layout.h"
 
 namespace sbx::plan {
