@@ -164,16 +164,12 @@ Result<void> AuditLog::append(std::string_view members) {
   return write_pending();
 }
 
-Result<void> AuditLog::check_place() {
+Result<void> AuditLog::check() {
+  if (!pending_.empty()) SBX_TRY(write_pending());
   misplaced_ = !is_at(file_.get(), path_) || !is_at(head_.get(), path_ + ".head");
   if (!misplaced_) return {};
   return host_lacks("stat", 0, path_ + " or its .head is not the file any more that sbxd writes",
                     "move both back, or start sbxd again: it begins new ones");
-}
-
-Result<void> AuditLog::retry() {
-  SBX_TRY(write_pending());
-  return misplaced_ ? check_place() : Result<void>();
 }
 
 Result<void> AuditLog::write_pending() {

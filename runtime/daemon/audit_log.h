@@ -30,10 +30,10 @@ class AuditLog {
   // Appends one event: JSON members without braces. When the disk refuses it, the line is kept and
   // tried again by the next call; while one is kept, healthy() is false and no run may start.
   [[nodiscard]] Result<void> append(std::string_view members);
-  // kHost when the file, or its head, is not where open() found it: moved away or removed, it grows
-  // unseen. Then healthy() is false, until retry() finds it in its place.
-  [[nodiscard]] Result<void> check_place();
-  [[nodiscard]] Result<void> retry();
+  // Tries again to write the lines that are kept. kHost too when the file, or its head, is not
+  // where open() found it: moved away or removed, it grows unseen. Microseconds while nothing is
+  // wrong. healthy() is what the last append() and check() found.
+  [[nodiscard]] Result<void> check();
   [[nodiscard]] bool healthy() const { return pending_.empty() && !misplaced_; }
 
   // For sync on another thread: fdatasync(2) of file() and head().

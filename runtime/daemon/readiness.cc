@@ -31,12 +31,11 @@ std::optional<Problem> Readiness::problem() {
                    .fix = silence_->fix,
                    .retry_after = kRetryAfter};
   }
-  if (audit_.healthy()) return std::nullopt;
-  if (auto written = audit_.retry(); !written) {
-    const std::string& fix = written.error().fix;
+  if (auto usable = check_audit(); !usable) {
+    const std::string& fix = usable.error().fix;
     return Problem{.status = 503,
                    .code = "audit_unavailable",
-                   .detail = "No run without its audit line: " + to_string(written.error()),
+                   .detail = "No run without its audit line: " + to_string(usable.error()),
                    .fix = fix.empty() ? "make room on the disk of sbxd's state directory" : fix,
                    .retry_after = kRetryAfter};
   }
@@ -74,12 +73,14 @@ async::Task<void> Readiness::ask_spawner() {
   }
 }
 
-void Readiness::check_audit() {
+Result<void> Readiness::check_audit() {
   const bool was_healthy = audit_.healthy();
-  const auto placed = audit_.check_place();
-  if (placed || !was_healthy) return;
-  log::error("no run starts: audit lines would be lost",
-             {{"error", to_string(placed.error())}, {"fix", placed.error().fix}});
+  auto usable = audit_.check();
+  if (!usable && was_healthy) {
+    log::error("no run starts: audit lines would be lost",
+               {{"error", to_string(usable.error())}, {"fix", usable.error().fix}});
+  }
+  return usable;
 }
 
 }  // namespace sbx::daemon

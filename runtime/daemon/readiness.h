@@ -25,7 +25,7 @@ class Readiness {
   Readiness(const Readiness&) = delete;
   Readiness& operator=(const Readiness&) = delete;
 
-  // Why no run can start now, or nothing; tries again to write audit lines that wait.
+  // Why no run can start now, or nothing. Looks after the audit file: microseconds.
   [[nodiscard]] std::optional<http::Problem> problem();
 
   // The spawner is gone: no run can start any more.
@@ -35,8 +35,8 @@ class Readiness {
   // Asks it for ever, every few seconds.
   [[nodiscard]] async::Task<void> ask_spawner();
 
-  // Whether the audit file is in its place; the log says when it is not any more.
-  void check_audit();
+  // AuditLog::check(), which says in the log when the file gets lost.
+  [[nodiscard]] Result<void> check_audit();
 
  private:
   void end_silence();

@@ -303,7 +303,7 @@ Task<void> Service::reap() {
   const auto period = seconds(started_.configuration.daemon.reaper_seconds);
   for (;;) {
     (void)co_await loop_.sleep_until(async::after(period));
-    readiness_.check_audit();
+    (void)readiness_.check_audit();  // which logs what it finds
     // What many small blocks left between them; malloc gives back only what is at its end.
     (void)::malloc_trim(0);
     auto job = [&sandbox = started_.sandbox] { return sandbox.sweep(); };

@@ -98,17 +98,24 @@ TEST_P(DaemonReadiness, AStoppedSpawnerDoesNotHoldUpTheEnd) {
 }
 
 TEST_P(DaemonReadiness, NoRunStartsWhileTheAuditFileIsNotInItsPlace) {
-  start("reaper_seconds = 1\n");
+  start();
   std::filesystem::rename(audit_file(), audit_file() + ".old");
-  ASSERT_TRUE(wait_for_health(503));
-  EXPECT_EQ(metric("sbxd_audit_healthy"), 0);
   const Json problem = problem_of(ask("POST", "/v1/run", kSleep));
+  EXPECT_EQ(metric("sbxd_audit_healthy"), 0);
+  EXPECT_EQ(ask("GET", "/healthz").status, 503);
   EXPECT_EQ(problem["code"], "audit_unavailable");
   EXPECT_THAT(problem.value("fix", ""), HasSubstr("move both back"));
   EXPECT_THAT(log(), HasSubstr("audit lines would be lost"));
   std::filesystem::rename(audit_file() + ".old", audit_file());
   EXPECT_EQ(ask("GET", "/healthz").status, 200);
   EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok");
+}
+
+TEST_P(DaemonReadiness, AMovedAuditFileIsNoticedWithoutARun) {
+  start("reaper_seconds = 1\n");
+  std::filesystem::rename(audit_file(), audit_file() + ".old");
+  ASSERT_TRUE(wait_for_metric("sbxd_audit_healthy", 0));
+  EXPECT_THAT(log(), HasSubstr("audit lines would be lost"));
 }
 
 }  // namespace

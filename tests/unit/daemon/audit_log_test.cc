@@ -177,18 +177,18 @@ TEST_F(AuditLogTest, IsNotHealthyWhileItIsNotInItsPlace) {
   auto log = open();
   ASSERT_TRUE(log);
   for (const std::string& moved : {file(), file() + ".head"}) {
-    EXPECT_TRUE(log->check_place());
+    EXPECT_TRUE(log->check());
     std::filesystem::rename(moved, moved + ".old");
-    const auto gone = log->check_place();
+    const auto gone = log->check();
     ASSERT_FALSE(gone);
     EXPECT_EQ(gone.error().code, ErrorCode::kHost);
     EXPECT_NE(gone.error().fix, "");
     EXPECT_FALSE(log->healthy());
     EXPECT_TRUE(log->append(R"("event":"run")")) << "of a run that is over";
     std::ofstream(moved) << "another";
-    EXPECT_FALSE(log->retry());
+    EXPECT_FALSE(log->check());
     std::filesystem::rename(moved + ".old", moved);
-    EXPECT_TRUE(log->retry());
+    EXPECT_TRUE(log->check());
     EXPECT_TRUE(log->healthy());
   }
   EXPECT_EQ(verify().lines, 2U);
@@ -215,7 +215,7 @@ TEST_F(AuditLogTest, KeepsALineThatTheDiskRefusesAndTriesAgain) {
   EXPECT_FALSE(log->append(R"("event":"run","n":3)"));
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old), 0);
   ASSERT_EQ(::sigaction(SIGXFSZ, &before, nullptr), 0);
-  EXPECT_TRUE(log->retry());
+  EXPECT_TRUE(log->check());
   EXPECT_TRUE(log->healthy());
   const AuditReport report = verify();
   EXPECT_EQ(report.lines, 3U);
