@@ -41,7 +41,7 @@ Task<void> Driver::run() {
     const Budget budget{.max_attempts = record_.budget.attempts, .spent = spending_.spent()};
     record_.state = next(record_.state, event, budget);
     if (record_.state.phase == Phase::kDone && record_.reason_text.empty()) {
-      record_.reason_text = ending_text(record_, detail_);
+      set_reason(record_, detail_, fix_);
     }
     if (record_.state.phase == Phase::kDone) {
       record::end_attempts(record_);
@@ -82,13 +82,16 @@ Task<std::optional<Event>> Driver::learn_sandbox() {
   sandbox::InfoOutcome outcome = co_await services_.sandbox.info(&stop_);
   if (auto* info = std::get_if<sandbox::SandboxInfo>(&outcome)) {
     info_ = std::move(*info);
-    detail_ = refusal_of_files(record_, *info_);
-    if (!detail_.empty()) problem = Event{.kind = Event::Kind::kSandboxFailed};
+    const auto refusal = refusal_of_files(record_, *info_);
+    if (!refusal) co_return problem;
+    detail_ = with_fix(refusal->detail, refusal->fix);
+    fix_ = refusal->fix;
+    problem = Event{.kind = Event::Kind::kSandboxFailed};
     co_return problem;
   }
   const auto& failure = std::get<sandbox::SandboxFailure>(outcome);
-  detail_ = failure.detail;
-  if (!failure.fix.empty()) detail_ += ". Fix: " + failure.fix;
+  detail_ = with_fix(failure.detail, failure.fix);
+  fix_ = failure.fix;
   problem =
       Event{.kind = stop_.cancelled() ? Event::Kind::kCancelled : Event::Kind::kSandboxFailed};
   co_return problem;
@@ -122,6 +125,7 @@ Task<Event> Driver::ask_model() {
                                              std::move(key), ModelStep::Brings::kRun);
   if (auto* none = std::get_if<NoReply>(&outcome)) {
     detail_ = none->detail;
+    fix_ = none->fix;
     add_billed(record_, *none);
     co_return none->event;
   }
@@ -187,6 +191,7 @@ Task<Event> Driver::execute() {
       attempt().fail(FailureClass::kTimeout, {"timeout", none->detail});
     }
     detail_ = none->cut ? std::string() : none->detail;
+    if (!none->fix.empty()) fix_ = none->fix;
     co_return none->event;
   }
   ran_ = std::move(std::get<Ran>(outcome));

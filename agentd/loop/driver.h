@@ -60,6 +60,7 @@ class Driver {
   std::optional<Ran> ran_;                     // the last run
   std::optional<sandbox::RunResult> last_ok_;  // the last one that ended ok
   std::string detail_;                         // what ended it, in somebody else's words
+  std::string fix_;                            // the last that one of these came with
 };
 
 }  // namespace agentd::loop

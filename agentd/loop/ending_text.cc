@@ -57,7 +57,20 @@ std::string ceiling_text(const Record& record, std::string_view detail) {
   return {};
 }
 
+constexpr std::string_view kFix = ". Fix: ";
+
 }  // namespace
+
+std::string with_fix(std::string detail, std::string_view fix) {
+  if (!fix.empty()) detail.append(kFix).append(fix);
+  return detail;
+}
+
+void set_reason(Record& record, std::string_view detail, std::string_view fix) {
+  record.reason_text = ending_text(record, detail);
+  const bool said = !fix.empty() && record.reason_text.ends_with(with_fix({}, fix));
+  record.reason_fix = said ? fix : std::string_view();
+}
 
 std::string ending_text(const Record& record, std::string_view detail) {
   const std::string said = detail.empty() ? last_error(record) : std::string(detail);

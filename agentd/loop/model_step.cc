@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "agentd/loop/ending_text.h"
+
 namespace agentd::loop {
 
 using providers::Completion;
@@ -86,8 +88,9 @@ NoReply ModelStep::give_up(CallPlan plan, const ProviderError& error, double sec
   } else {
     spending_.release(std::string(to_string(error.trouble)));
   }
-  NoReply none{.event = {.kind = Event::Kind::kProviderFailed}, .detail = error.detail};
-  if (!error.fix.empty()) none.detail += ". Fix: " + error.fix;
+  NoReply none{.event = {.kind = Event::Kind::kProviderFailed},
+               .detail = with_fix(error.detail, error.fix),
+               .fix = error.fix};
   if (stop_.cancelled()) {
     none.event.kind = Event::Kind::kCancelled;
   } else if (is_about_time(error.trouble) && spending_.out_of_time()) {

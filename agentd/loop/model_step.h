@@ -26,7 +26,8 @@ struct ModelReply {
 // No reply, and why the request cannot go on.
 struct NoReply {
   Event event{};
-  std::string detail{};
+  std::string detail{};  // with the fix
+  std::string fix{};
   std::optional<record::Attempt> billed{};  // the call, if it may have cost something; without `n`
 };
 

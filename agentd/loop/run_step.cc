@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agentd/loop/clean_run.h"
+#include "agentd/loop/ending_text.h"
 
 namespace agentd::loop {
 
@@ -23,15 +24,17 @@ milliseconds rounded_up(double seconds) {
 
 }  // namespace
 
-std::string refusal_of_files(const record::Record& record, const sandbox::SandboxInfo& info) {
+std::optional<SandboxFailure> refusal_of_files(const record::Record& record,
+                                               const sandbox::SandboxInfo& info) {
   constexpr std::uint64_t kPage = 4096;  // files are counted there in whole ones
   std::uint64_t bytes = 0;
   for (const auto& file : record.files) bytes += (file.size + kPage - 1) / kPage * kPage;
-  if (bytes <= info.input) return {};
-  return fmt::format(
-      "the files take {} bytes in the sandbox, and its limit (input) is {}. Fix: attach less, or "
-      "raise input for sbxd",
-      bytes, info.input);
+  if (bytes <= info.input) return std::nullopt;
+  return SandboxFailure{
+      .kind = SandboxFailure::Kind::kRefused,
+      .detail = fmt::format("the files take {} bytes in the sandbox, and its limit (input) is {}",
+                            bytes, info.input),
+      .fix = "attach less, or raise input for sbxd"};
 }
 
 Task<RunStepOutcome> RunStep::run(std::string language, std::string code) {
@@ -77,9 +80,10 @@ NotRun RunStep::give_up(RunPlan plan, const SandboxFailure& failure, double seco
   } else {
     spending_.release(std::string(to_string(failure.kind)));
   }
-  NotRun none{
-      .event = {.kind = Event::Kind::kSandboxFailed}, .detail = failure.detail, .seconds = seconds};
-  if (!failure.fix.empty()) none.detail += ". Fix: " + failure.fix;
+  NotRun none{.event = {.kind = Event::Kind::kSandboxFailed},
+              .detail = with_fix(failure.detail, failure.fix),
+              .fix = failure.fix,
+              .seconds = seconds};
   if (stop_.cancelled()) {
     none.event.kind = Event::Kind::kCancelled;
   } else if (!down && spending_.out_of_time()) {

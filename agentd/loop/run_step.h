@@ -23,14 +23,15 @@ struct Ran {
 
 struct NotRun {
   Event event{};
-  std::string detail{};
+  std::string detail{};  // with the fix
+  std::string fix{};
   double seconds = 0;
   bool cut = false;  // it may have begun, and was ended with the request's time
 };
 
-// Why the sandbox will not take a request's files, with the fix; empty: it will.
-[[nodiscard]] std::string refusal_of_files(const record::Record& record,
-                                           const sandbox::SandboxInfo& info);
+// Why the sandbox will not take a request's files; nullopt: it will.
+[[nodiscard]] std::optional<sandbox::SandboxFailure> refusal_of_files(
+    const record::Record& record, const sandbox::SandboxInfo& info);
 
 using RunStepOutcome = std::variant<Ran, NotRun>;
 

@@ -49,8 +49,8 @@ Task<void> ToolsDriver::run() {
   record_.state.ending = *ending;
   record_.state.phase = Phase::kDone;
   record::end_attempts(record_);
-  record_.reason_text =
-      ending->reason == Reason::kPassed ? "the model answered" : ending_text(record_, detail_);
+  set_reason(record_, detail_, fix_);
+  if (ending->reason == Reason::kPassed) record_.reason_text = "the model answered";
   on_change_(record_);
 }
 
@@ -60,13 +60,16 @@ Task<std::optional<Ending>> ToolsDriver::learn_sandbox() {
   sandbox::InfoOutcome outcome = co_await services_.sandbox.info(&stop_);
   if (auto* info = std::get_if<sandbox::SandboxInfo>(&outcome)) {
     info_ = std::move(*info);
-    detail_ = refusal_of_files(record_, *info_);
-    if (!detail_.empty()) ending = Ending{Reason::kSandbox, FailureClass::kSandbox, {}};
+    const auto refusal = refusal_of_files(record_, *info_);
+    if (!refusal) co_return ending;
+    detail_ = with_fix(refusal->detail, refusal->fix);
+    fix_ = refusal->fix;
+    ending = Ending{Reason::kSandbox, FailureClass::kSandbox, {}};
     co_return ending;
   }
   const auto& failure = std::get<sandbox::SandboxFailure>(outcome);
-  detail_ = failure.detail;
-  if (!failure.fix.empty()) detail_ += ". Fix: " + failure.fix;
+  detail_ = with_fix(failure.detail, failure.fix);
+  fix_ = failure.fix;
   ending = stop_.cancelled() ? Ending{.reason = Reason::kCancelled}
                              : Ending{Reason::kSandbox, FailureClass::kSandbox, {}};
   co_return ending;
@@ -122,6 +125,7 @@ Task<std::optional<Ending>> ToolsDriver::iterate() {
       co_await model_.ask(conversation_, tools_, std::move(key), ModelStep::Brings::kAnything);
   if (auto* none = std::get_if<NoReply>(&outcome)) {
     detail_ = none->detail;
+    fix_ = none->fix;
     add_billed(record_, *none);
     ending = ending_of(none->event);
     co_return ending;
@@ -206,6 +210,7 @@ Task<std::optional<Ending>> ToolsDriver::run_code(std::string language, std::str
       ending = ending_of(none->event);
       if (none->cut) made.fail(FailureClass::kTimeout, {"timeout", none->detail});
       detail_ = none->cut ? std::string() : none->detail;
+      fix_ = none->fix;
     }
     co_return ending;
   }

@@ -57,7 +57,8 @@ class ToolsDriver {
   std::vector<providers::Tool> tools_;
   std::optional<sandbox::SandboxInfo> info_;
   std::vector<std::string> languages_;  // names and aliases
-  std::string detail_;
+  std::string detail_;                  // as Driver
+  std::string fix_;
 };
 
 // The arguments of run_code as the model wrote them, taken apart. `error` is what the model is told

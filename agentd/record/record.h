@@ -146,6 +146,7 @@ struct Record {
   bool queued = true;
   loop::State state{};
   std::string reason_text{};  // at the end
+  std::string reason_fix{};   // where the text ends with one
 
   std::vector<Attempt> attempts{};
   std::optional<Result> result{};

@@ -202,7 +202,8 @@ Json reason_json(const Record& record) {
   return {{"code", to_string(ending.reason)},
           {"ceiling", ceiling_json(record)},
           {"class", failure ? Json(to_string(*failure)) : Json()},
-          {"text", record.reason_text}};
+          {"text", record.reason_text},
+          {"fix", record.reason_fix.empty() ? Json() : Json(record.reason_fix)}};
 }
 
 Json prompts_json(const Record& record) {

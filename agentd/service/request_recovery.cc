@@ -57,7 +57,8 @@ Result<void> RequestService::end_unfinished(const std::string& id) {
   record["reason"] = {{"code", "internal"},
                       {"ceiling", nullptr},
                       {"class", nullptr},
-                      {"text", "agentd ended while it was under way"}};
+                      {"text", "agentd ended while it was under way"},
+                      {"fix", nullptr}};
   record["ended_at"] = sbx::log::utc_time(store::now_ms());
   SBX_TRY(add_spent(id, record));
   Json summary = record;

@@ -25,7 +25,8 @@ class Sandbox(unittest.TestCase):
             record = stand.agent.ask(path=path)
             self.assertEqual((record["state"], record["reason"]["code"]), ("failed", "sandbox"))
             self.assertIn("sbxd.sock", record["reason"]["text"])
-            self.assertIn("Fix: start sbxd", record["reason"]["text"])
+            self.assertTrue(record["reason"]["fix"].startswith("start sbxd"), record["reason"])
+            self.assertTrue(record["reason"]["text"].endswith(". Fix: " + record["reason"]["fix"]), record["reason"])
             self.assertEqual(record["cost_usd"], 0)
         self.assertEqual(stand.model.asked, [], "no model is paid for what cannot be run")
         done = stand.agent.agentctl("doctor")
@@ -103,7 +104,8 @@ class Sandbox(unittest.TestCase):
             record = stand.agent.ask(path=path)
             self.assertEqual((record["state"], record["reason"]["code"], record["reason"]["class"]),
                              ("failed", "sandbox", "sandbox"))
-            self.assertIn("Fix: start sbxd", record["reason"]["text"])
+            self.assertTrue(record["reason"]["fix"].startswith("start sbxd"), record["reason"])
+            self.assertTrue(record["reason"]["text"].endswith(". Fix: " + record["reason"]["fix"]), record["reason"])
             self.assertEqual((record["attempts"], record["cost_usd"]), ([], 0))
         self.assertEqual(len(stand.model.asked), asked)
 

@@ -30,6 +30,7 @@ class Reason:
     ceiling: Optional[str]  #: with "ceiling": which one was reached
     class_: Optional[str]  #: of the last failure
     text: str  #: one sentence
+    fix: Optional[str] = None  #: what mends it; the text ends with it then
 
 
 @dataclasses.dataclass(frozen=True)

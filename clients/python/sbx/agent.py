@@ -79,7 +79,10 @@ class RequestFailed(Failed):
 
     def __init__(self, answer: AgentResult) -> None:
         reason = answer.reason
-        text, _, fix = (reason.text if reason else answer.state).partition(". Fix: ")
+        text = reason.text if reason else answer.state
+        fix = reason.fix if reason else None
+        if fix and text.endswith(f". Fix: {fix}"):
+            text = text[:-len(f". Fix: {fix}")]
         super().__init__(f"request {answer.id} failed: {text}", code=reason.code if reason else "",
                          fix=fix or f"see {AGENTD.name}'s log")
         self.answer = answer  #: what is on record of it

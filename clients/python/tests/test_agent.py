@@ -133,12 +133,12 @@ class Requests(unittest.TestCase):
 
     def test_failing_machinery_is_told_with_the_fix_of_its_cause(self):
         reason = {"code": "sandbox", "ceiling": None, "class": "sandbox",
-                  "text": "sbxd is away. Fix: start sbxd"}
+                  "text": "sbxd said. Fix: it. Fix: start sbxd", "fix": "start sbxd"}
         with FakeDaemon(ACCEPTED, events(event(3, "end", "failed")),
                         record(state="failed", reason=reason)) as daemon:
             with self.assertRaises(RequestFailed) as raised:
                 run_request("which?", socket=daemon.path)
-        self.assertEqual(str(raised.exception), "request rq_1 failed: sbxd is away (fix: start sbxd)")
+        self.assertEqual(str(raised.exception), "request rq_1 failed: sbxd said. Fix: it (fix: start sbxd)")
         self.assertEqual(raised.exception.fix, "start sbxd")
 
     def test_a_refusal_names_field_and_what_is_allowed(self):

@@ -223,6 +223,7 @@ TEST_F(DriverTest, FilesThatTheSandboxDoesNotTakeCostNothing) {
     EXPECT_EQ(provider_.asked.size(), fits ? 1U : 0U);
   }
   EXPECT_NE(record_.reason_text.find("take 12288 bytes"), std::string::npos) << record_.reason_text;
+  EXPECT_EQ(record_.reason_fix, "attach less, or raise input for sbxd");
 }
 
 TEST_F(DriverTest, NoRepairIsPaidForOnceTheSandboxIsGone) {
@@ -234,8 +235,8 @@ TEST_F(DriverTest, NoRepairIsPaidForOnceTheSandboxIsGone) {
   EXPECT_EQ(states_, "generate execute evaluate repair give_up failed");
   EXPECT_EQ(provider_.asked.size(), 1U);
   EXPECT_EQ(record_.state.ending.failure, FailureClass::kSandbox);
-  EXPECT_NE(record_.reason_text.find("no socket. Fix: start sbxd"), std::string::npos)
-      << record_.reason_text;
+  EXPECT_TRUE(record_.reason_text.ends_with("no socket. Fix: start sbxd")) << record_.reason_text;
+  EXPECT_EQ(record_.reason_fix, "start sbxd");
 }
 
 TEST_F(DriverTest, ASandboxThatHangsUntilTheRequestsTimeIsOverIsBlamedForIt) {
@@ -267,8 +268,12 @@ TEST_F(DriverTest, ARunThatWasNeverSentCostsNoSandboxTime) {
 }
 
 TEST_F(DriverTest, AModelThatCannotBeReachedEndsItWithoutACharge) {
-  run([](int) -> CompletionResult { return ProviderError{.detail = "refused the key (401)"}; },
+  run(
+      [](int) -> CompletionResult {
+        return ProviderError{.detail = "refused the key (401). Fix: not ours"};
+      },
       passes);
+  EXPECT_EQ(record_.reason_fix, "");
   EXPECT_EQ(state_name(record_), "gave_up");
   EXPECT_EQ(record_.state.ending.reason, Reason::kProvider);
   EXPECT_NE(record_.reason_text.find("refused the key"), std::string::npos);
