@@ -280,8 +280,8 @@ class Comparison {
  private:
   void print_head(const std::string& columns) const {
     std::string line = "|---|";
-    for (std::size_t i = std::count(columns.begin(), columns.end(), '|'); i > 0; --i)
-      line += "---|";
+    for (const char c : columns)
+      if (c == '|') line += "---|";
     std::printf("| %s |", columns.c_str());
     for (const auto& peer : peers_) {
       std::printf(" %s |", peer->name().c_str());

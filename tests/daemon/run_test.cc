@@ -27,7 +27,7 @@ TEST_P(DaemonRun, AnswersWithTheResult) {
   EXPECT_EQ(reply.status, 200);
   EXPECT_EQ(reply.field("Content-Type"), "application/json");
   const Json result = Json::parse(reply.body);
-  EXPECT_EQ(reply.field("Sbx-Run-Id"), result["id"]);
+  EXPECT_EQ(result["id"], reply.field("Sbx-Run-Id"));
   EXPECT_EQ(result["status"], "ok");
   EXPECT_EQ(result["stdout"], "42\n");
   EXPECT_EQ(result["language"], "python");
