@@ -31,6 +31,9 @@ bool is_over_file_size(const RunSeen& seen) {
 bool has_no_more_handles(const RunSeen& seen) {
   return answer_of(seen) == EMFILE;
 }
+bool has_no_more_locks(const RunSeen& seen) {
+  return answer_of(seen) == ENOLCK;
+}
 // What was kept and what was counted are together what was written.
 bool is_cut(const RunSeen& seen) {
   return ended_as(seen, Status::kOk) && seen.outcome->stdout_bytes.size() <= 4096 &&
@@ -70,6 +73,8 @@ constexpr RunCase kMemoryCases[] = {
      "fsize=8M", did_all},
     {kMemory, "number of descriptors", kRlimits, "descriptors_held", "100", "nofile=32",
      has_no_more_handles, "100", "nofile=200", did_all},
+    {kMemory, "record locks", "seccomp", "record_locks", "40000", "memory=16M", has_no_more_locks,
+     "40000", "memory=64M", did_all},
     {kMemory, "a flood of output in one line", kNone, "flood", "512", "stdout_bytes=4K", is_cut,
      "512", "stdout_bytes=1M", is_whole},
     {kMemory, "output without end", kNone, "flood", "0", "stdout_bytes=4K output_kills=true",

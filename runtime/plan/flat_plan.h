@@ -137,6 +137,7 @@ struct FlatPlan {
   std::uint32_t audit_arch = 0;
   Span bpf;  // struct sock_filter[], 8-byte aligned
   std::uint16_t actions[kActionCount] = {};
+  std::uint64_t lock_calls = 0;  // fcntl(2) calls for record locks that are let go on
 
   Span work_directory;
   Span exec_paths[kMaxExecPaths];  // tried in order while the error is "not there"

@@ -171,6 +171,7 @@ Result<void> flatten_process(FlatPlan& flat, Blob& blob, const Plan& plan,
                 policy::kActionHostile == kHostileAction &&
                 policy::kActionUnknown == kUnknownAction);
   std::memcpy(flat.actions, plan.policy.seccomp.actions.data(), sizeof flat.actions);
+  flat.lock_calls = plan.lock_calls;
   flat.work_directory = blob.text(plan.work_directory);
   SBX_TRY(fill_table(flat.exec_paths, flat.exec_path_count, plan.exec_paths, "exec paths",
                      [&](const std::string& candidate) { return blob.text(candidate); }));

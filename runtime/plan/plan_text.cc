@@ -55,6 +55,7 @@ std::string limit_lines(const Plan& plan) {
   for (const Rlimit& limit : plan.rlimits) {
     text += "  rlimit " + limit.name + " = " + std::to_string(limit.value) + "\n";
   }
+  text += "  record locks = " + std::to_string(plan.lock_calls) + " calls, then ENOLCK\n";
   return text;
 }
 

@@ -27,7 +27,8 @@ inline constexpr std::uint32_t kX32Bit = 0x40000000;           // __X32_SYSCALL_
 }
 
 // The errno for a notified call, or kActionHostile. `actions` has kSyscallTableSize entries.
-// SECURITY: there is no answer that lets the call go on.
+// SECURITY: there is no answer that lets the call go on, but for record locks (fcntl), which
+// sbx-init answers by itself.
 [[nodiscard]] constexpr std::uint16_t answer_notified(const std::uint16_t* actions,
                                                       std::uint32_t policy_arch, std::uint32_t arch,
                                                       std::uint32_t nr) {

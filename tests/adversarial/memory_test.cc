@@ -206,6 +206,19 @@ TEST_P(Memory, HandlesEndAtTheirLimits) {
   EXPECT_GT(exhausted(thrown_away("exhaust", {"netlink"}).out).taken, 100) << "control";
 }
 
+// The kernel counts them nowhere, so their calls are counted.
+TEST_P(Memory, RecordLocksEndWhereTheMemoryLimitDoes) {
+  const json result =
+      attack({"--memory", "16M", "--cpus", "2"}, "exhaust", {"record_locks", "/tmp"});
+  const Exhausted got = exhausted(result["stdout"]);
+  EXPECT_EQ(got.taken, 16 * kMiB / 512) << result.dump();
+  EXPECT_EQ(got.error, ENOLCK);
+  EXPECT_EQ(result["denials"][0]["syscall"], "fcntl");
+  const json more =
+      attack({"--memory", "64M", "--cpus", "2"}, "exhaust", {"record_locks", "/tmp", "33000"});
+  EXPECT_EQ(exhausted(more["stdout"]).taken, 33000) << "control: it is the limit that ends it";
+}
+
 class WithoutALayer : public AdversarialTest {};
 
 TEST_F(WithoutALayer, ThereIsMoreOfEachHandle) {  // control of the above

@@ -184,6 +184,34 @@ TEST_P(Programs, APoolOfTwoWorks) {
   EXPECT_EQ(result["status"], "ok");
 }
 
+// Record locks pass through init.
+TEST_P(Programs, SqliteAndLocksBetweenProcessesWork) {
+  const Finished done = run({"-c", R"(
+import fcntl, os, sqlite3, time
+with sqlite3.connect('/work/a.db', isolation_level=None) as database:
+    database.execute('create table t(x)')
+    for x in range(100): database.execute('insert into t values(?)', (x,))
+print(database.execute('select sum(x) from t').fetchone()[0])
+held = open('/tmp/lock', 'w+')
+fcntl.lockf(held, fcntl.LOCK_EX)
+if os.fork() == 0:
+    other = open('/tmp/lock', 'w+')
+    try:
+        fcntl.lockf(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        print('held', flush=True)
+    fcntl.lockf(other, fcntl.LOCK_EX)
+    print('got it', flush=True)
+    os._exit(0)
+time.sleep(0.3)
+print('let go', flush=True)
+fcntl.lockf(held, fcntl.LOCK_UN)
+os.wait()
+)"});
+  EXPECT_EQ(done.out, "4950\nheld\nlet go\ngot it\n") << done.err;
+  EXPECT_EQ(done.err, "");
+}
+
 TEST_P(Programs, ACsvComesInAndATableGoesOut) {
   const std::string csv = directory().write("data.csv", "name,value\na,1\nb,2\n");
   const std::string out = directory().path() + "/out";

@@ -1,7 +1,8 @@
 // exhaust KIND [DIRECTORY [MOST]]: takes as many as the kernel gives of what is not memory, prints
 // "KIND N ERRNO" with how many there were and what stopped it, and ends. Kinds: files, symlinks and
 // directories (made in DIRECTORY); descriptors, locked (pages), netlink (sockets), watches (inotify
-// instances), timers; cache (MiB of the files below DIRECTORY, read).
+// instances), timers, record_locks (on files in DIRECTORY); cache (MiB of the files below
+// DIRECTORY, read).
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -70,6 +71,22 @@ long make_timer(long) {
   return ::timer_create(CLOCK_MONOTONIC, &event, &timer);
 }
 
+// On many files: a file's locks are all looked through for each new one.
+long add_record_lock(long index) {
+  static int files[40];
+  int& file = files[index % 40];
+  if (index < 40) {
+    char name[32];
+    (void)std::snprintf(name, sizeof name, "locked%ld", index);
+    file = ::open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  }
+  struct flock lock{};
+  lock.l_type = F_WRLCK;
+  lock.l_start = 2 * (index / 40);
+  lock.l_len = 1;
+  return ::fcntl(file, F_SETLK, &lock);
+}
+
 constexpr struct {
   const char* kind;
   Take take;
@@ -82,6 +99,7 @@ constexpr struct {
     {"netlink", open_netlink},
     {"watches", add_watch},
     {"timers", make_timer},
+    {"record_locks", add_record_lock},
 };
 
 long read_whole(int directory, const char* name) {

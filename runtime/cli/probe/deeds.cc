@@ -129,6 +129,26 @@ void act_descriptors_held(const char* argument, Answer& answer) {
   }
 }
 
+// `argument`: so many record locks, none beside another. On many files: a file's locks are all
+// looked through for each new one.
+void act_record_locks(const char* argument, Answer& answer) {
+  constexpr long kFiles = 40;
+  const long count = std::atol(argument);
+  for (long file = 0; file < kFiles && answer.error == 0; ++file) {
+    char path[64];
+    (void)std::snprintf(path, sizeof path, "/tmp/locked%ld", file);
+    const int fd = ::open(path, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+    note(answer, fd);
+    for (long at = 0; at < count / kFiles && answer.error == 0; ++at) {
+      struct flock lock{};
+      lock.l_type = F_WRLCK;
+      lock.l_start = 2 * at;
+      lock.l_len = 1;
+      note(answer, ::fcntl(fd, F_SETLK, &lock));
+    }
+  }
+}
+
 // `argument`: so many KiB on standard output, in one line; 0: for ever. Says nothing else.
 void act_flood(const char* argument, Answer&) {
   const long most = std::atol(argument);
@@ -142,9 +162,13 @@ void act_flood(const char* argument, Answer&) {
 }  // namespace
 
 const Act kDeeds[] = {
-    {"take", act_take},         {"many_files", act_many_files},
-    {"big_file", act_big_file}, {"descriptors_held", act_descriptors_held},
-    {"flood", act_flood},       {nullptr, nullptr},
+    {"take", act_take},
+    {"many_files", act_many_files},
+    {"big_file", act_big_file},
+    {"descriptors_held", act_descriptors_held},
+    {"record_locks", act_record_locks},
+    {"flood", act_flood},
+    {nullptr, nullptr},
 };
 
 }  // namespace sbx::probe
