@@ -3,7 +3,8 @@
 //
 // SECURITY: with `sbx-run -c "$CODE" "$@"` and `sbx-run FILE "$@"`, "$@" may be a stranger's.
 // Nothing of it may be taken as an option, and an empty value (`--input=`) may not take the word
-// after it: either would let it open the network or name a file of the host.
+// after it: either would let it open the network or name a file of the host. CLI11, which the other
+// programs use, does both.
 #include "runtime/cli/arguments.h"
 
 #include <algorithm>
