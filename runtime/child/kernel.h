@@ -35,10 +35,6 @@ inline constexpr unsigned kMountRecursive = 1U << 14;
 inline constexpr unsigned kMountPrivate = 1U << 18;
 inline constexpr int kMountDetach = 2;
 
-// fcntl(2) commands that make, change or remove record locks.
-inline constexpr std::uint32_t kSetLock = 6, kSetLockWait = 7;
-inline constexpr std::uint32_t kSetDescriptionLock = 37, kSetDescriptionLockWait = 38;
-
 inline constexpr int kSigkill = 9;
 inline constexpr int kSigchld = 17;
 inline constexpr short kPollIn = 1;

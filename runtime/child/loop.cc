@@ -48,6 +48,7 @@ struct Seen {
 Seen seen;
 
 std::uint64_t lock_calls = 0;  // that were let go on
+bool told_of_locks = false;
 
 // kEnded and kHostile say by it whether the totals before them could all be told.
 std::int32_t totals_error() {
@@ -83,6 +84,16 @@ void tell_unlisted() {
   } else {
     seen.untold = true;
   }
+}
+
+// Once: that no more record locks are let go on.
+void tell_of_locks() {
+  if (told_of_locks) return;
+  plan::Record record;
+  record.kind = plan::RecordKind::kInformation;
+  record.step = Step::kFactRecordLocks;
+  record.count = lock_calls;
+  told_of_locks = report(record);
 }
 
 // A place for a call that has none yet; null when there is none left for it.
@@ -139,15 +150,15 @@ std::uint16_t action_for(const plan::FlatPlan& plan, std::uint32_t nr, std::uint
   return nr < plan::kActionCount ? plan.actions[nr] : plan::kUnknownAction;
 }
 
-bool is_record_lock(const plan::FlatPlan& plan, const seccomp_data& call) {
-  if (call.arch != plan.audit_arch || call.nr != __NR_fcntl) return false;
-  const auto command = static_cast<std::uint32_t>(call.args[1]);  // as the kernel reads it
-  return command == kSetLock || command == kSetLockWait || command == kSetDescriptionLock ||
-         command == kSetDescriptionLockWait;
+// The command is as the kernel reads it.
+bool is_record_lock(std::uint16_t action, const seccomp_data& call) {
+  return action == plan::kRecordLockAction &&
+         plan::is_record_lock(static_cast<std::uint32_t>(call.args[1]));
 }
 
 std::int32_t errno_for(std::uint16_t action) {
   if (action == plan::kUnknownAction) return ENOSYS;
+  if (action == plan::kRecordLockAction) return EINVAL;
   return action == 0 ? EPERM : action;
 }
 
@@ -180,11 +191,11 @@ void drain_calls(const Context& context) {
     if ((listener.revents & kPollIn) == 0) return;
     seccomp_notif* request = nullptr;
     if (!take_call(context, request, buffer, sizeof buffer)) continue;
-    if (is_record_lock(*context.plan, request->data)) continue;  // no evidence of anything
     const std::uint32_t nr = static_cast<std::uint32_t>(request->data.nr);
     const std::uint32_t arch = request->data.arch;
     const std::uint16_t action = action_for(*context.plan, nr, arch);
     if (action == plan::kHostileAction) end_for({nr, arch, 1, 0});
+    if (is_record_lock(action, request->data)) continue;  // no denial
     count_denial(nr, arch, action);
   }
 }
@@ -198,17 +209,20 @@ void answer(Context& context) {
   const std::uint32_t arch = request->data.arch;
   const std::uint16_t action = action_for(*context.plan, nr, arch);
   if (action == plan::kHostileAction) end_for({nr, arch, 1, 0});
-  const bool record_lock = is_record_lock(*context.plan, request->data);
   seccomp_notif_resp response{};
   response.id = request->id;
-  if (record_lock && lock_calls < context.plan->lock_calls) {
-    ++lock_calls;
+  const bool record_lock = is_record_lock(action, request->data);
+  const bool goes_on = record_lock && lock_calls < context.plan->lock_calls;
+  if (goes_on) {
     response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
   } else {
+    if (record_lock) tell_of_locks();
     count_denial(nr, arch, action);
     response.error = record_lock ? -ENOLCK : -errno_for(action);
   }
-  (void)sys(__NR_ioctl, context.listener, SECCOMP_IOCTL_NOTIF_SEND, &response);  // ENOENT: as above
+  // ENOENT: as above, or a signal took the call back, and it comes again.
+  const Word sent = sys(__NR_ioctl, context.listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
+  if (goes_on && sent == 0) ++lock_calls;
 }
 
 // Everything that has ended; true when the payload itself did, with its status.

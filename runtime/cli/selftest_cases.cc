@@ -43,7 +43,7 @@ int errno_of(const policy::SeccompPolicy& policy, std::string_view call) {
   for (std::uint32_t nr = 0; nr < policy::kSyscallTableSize; ++nr) {
     if (policy::syscall_name(policy.audit_arch, nr) != call) continue;
     const std::uint16_t answer =
-        policy::answer_notified(policy.actions.data(), policy.audit_arch, policy.audit_arch, nr);
+        policy::answer_notified(policy.actions.data(), policy.audit_arch, policy.audit_arch, nr, 0);
     return answer == policy::kActionHostile ? 0 : answer;
   }
   return 0;

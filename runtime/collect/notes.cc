@@ -43,6 +43,7 @@ class Notes {
     add_output();
     add_denials();
     add_network();
+    add_record_locks();
     add_background();
     add_program_text();
     add_silence();
@@ -63,6 +64,7 @@ class Notes {
   void add_cut(std::string_view stream, const supervise::Captured& captured, std::uint64_t limit);
   void add_denials();
   void add_network();
+  void add_record_locks();
   void add_background();
   void add_program_text();
   void add_missing_module(const std::string& text);
@@ -290,6 +292,14 @@ void Notes::add_denials() {
       fmt::format("The sandbox refused system calls and the program was told so by an errno: {}; "
                   "if it failed because of that, do it another way or allow them in a profile.",
                   fmt::join(names, ", ")));
+}
+
+void Notes::add_record_locks() {
+  if (!ending_.lock_calls) return;
+  add("record_locks",
+      fmt::format("The program was refused record locks (fcntl) after {}, unlocking included, for "
+                  "which its memory limit has room; commit more at a time, or allow more memory.",
+                  plural(*ending_.lock_calls, "call")));
 }
 
 void Notes::add_network() {

@@ -87,7 +87,12 @@ inline constexpr std::uint32_t kMaxWritable = 12;
 inline constexpr std::uint32_t kMaxExecPaths = 16;
 inline constexpr std::uint32_t kActionCount = 512;
 inline constexpr std::uint16_t kHostileAction = 0xffff;
-inline constexpr std::uint16_t kUnknownAction = 0xfffe;  // ENOSYS
+inline constexpr std::uint16_t kUnknownAction = 0xfffe;     // ENOSYS
+inline constexpr std::uint16_t kRecordLockAction = 0xfffd;  // of fcntl: EINVAL, but for these:
+// F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW, of which `lock_calls` go on.
+[[nodiscard]] constexpr bool is_record_lock(std::uint32_t command) {
+  return command == 6 || command == 7 || command == 37 || command == 38;
+}
 
 struct FlatPlan {
   std::uint32_t magic = kPlanMagic;
@@ -201,7 +206,8 @@ struct Record {
 static_assert(sizeof(Record) == 32);
 // kInformation, Step::kFactStorage: nr = tmpfs index (kMaxTmpfs: shm), count = free bytes, status =
 // free inodes (saturated at INT32_MAX). kFactNetwork: count = Ip OutNoRoutes. kFactBackground:
-// there were some. kFactUnlisted: count = denied calls that no kDenied tells of, a running total.
+// there were some. kFactRecordLocks: count = calls for record locks that went on; no more do.
+// kFactUnlisted: count = denied calls that no kDenied tells of, a running total.
 // kInformation with any other step: that step failed with `error` and was passed over.
 
 }  // namespace sbx::plan

@@ -10,6 +10,14 @@
 namespace sbx::plan {
 namespace {
 
+// The policy's list is what tests of a filter go by, the plan's what init does.
+consteval bool record_locks_are_equal() {
+  for (std::uint32_t command = 0; command < 2048; ++command) {
+    if (policy::is_record_lock(command) != is_record_lock(command)) return false;
+  }
+  return true;
+}
+
 // Collects the blob behind the struct. Offsets count from the start of the block.
 class Blob {
  public:
@@ -169,7 +177,8 @@ Result<void> flatten_process(FlatPlan& flat, Blob& blob, const Plan& plan,
   flat.bpf = blob.aligned(plan.policy.seccomp.bpf.data(), plan.policy.seccomp.bpf.size());
   static_assert(policy::kSyscallTableSize == kActionCount &&
                 policy::kActionHostile == kHostileAction &&
-                policy::kActionUnknown == kUnknownAction);
+                policy::kActionUnknown == kUnknownAction &&
+                policy::kActionRecordLocks == kRecordLockAction && record_locks_are_equal());
   std::memcpy(flat.actions, plan.policy.seccomp.actions.data(), sizeof flat.actions);
   flat.lock_calls = plan.lock_calls;
   flat.work_directory = blob.text(plan.work_directory);

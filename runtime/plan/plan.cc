@@ -186,7 +186,10 @@ Result<void> plan_rlimits(Plan& plan, const HostFacts& host) {
       {RLIMIT_MSGQUEUE, "msgqueue", std::min<std::uint64_t>(96 * policy::kKiB, host.hard_msgqueue)},
       {RLIMIT_SIGPENDING, "sigpending", std::min<std::uint64_t>(256, host.hard_sigpending)},
   };
-  plan.lock_calls = limits.memory / kBytesOfLockCall;
+  const auto& actions = plan.policy.seccomp.actions;
+  if (std::find(actions.begin(), actions.end(), policy::kActionRecordLocks) != actions.end()) {
+    plan.lock_calls = limits.memory / kBytesOfLockCall;
+  }
   return {};
 }
 

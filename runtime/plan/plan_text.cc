@@ -55,7 +55,9 @@ std::string limit_lines(const Plan& plan) {
   for (const Rlimit& limit : plan.rlimits) {
     text += "  rlimit " + limit.name + " = " + std::to_string(limit.value) + "\n";
   }
-  text += "  record locks = " + std::to_string(plan.lock_calls) + " calls, then ENOLCK\n";
+  if (plan.lock_calls > 0 && (plan.skip & step_bit(Step::kSeccomp)) == 0) {
+    text += "  record locks = " + std::to_string(plan.lock_calls) + " calls, then ENOLCK\n";
+  }
   return text;
 }
 

@@ -61,7 +61,8 @@ namespace sbx::plan {
   X(kFactStorage, "storage", "")                                        \
   X(kFactNetwork, "network", "")                                        \
   X(kFactBackground, "background", "")                                  \
-  X(kFactUnlisted, "unlisted", "")
+  X(kFactUnlisted, "unlisted", "")                                      \
+  X(kFactRecordLocks, "record_locks", "")
 
 enum class Step : std::uint32_t {
 #define SBX_STEP_ENUMERATOR(enumerator, name, layer) enumerator,

@@ -84,6 +84,8 @@ class RuleParser {
     SBX_ASSIGN(const std::string otherwise, required_string(origin_, call, "otherwise"));
     if (otherwise == "hostile") {
       rule.answer = kActionHostile;
+    } else if (otherwise == "record_locks" && call.key == "fcntl") {
+      rule.answer = kActionRecordLocks;
     } else {
       SBX_ASSIGN(rule.answer, read_errno(call, "otherwise", false));
     }

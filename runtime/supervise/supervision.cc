@@ -227,6 +227,9 @@ void Supervision::take_information(const plan::Record& record) {
     case plan::Step::kFactBackground:
       ending_.background_killed = true;
       return;
+    case plan::Step::kFactRecordLocks:
+      ending_.lock_calls = record.count;
+      return;
     case plan::Step::kFactUnlisted:
       ending_.denied_unlisted = std::max(ending_.denied_unlisted, record.count);
       return;

@@ -214,6 +214,15 @@ TEST_P(Memory, RecordLocksEndWhereTheMemoryLimitDoes) {
   EXPECT_EQ(got.taken, 16 * kMiB / 512) << result.dump();
   EXPECT_EQ(got.error, ENOLCK);
   EXPECT_EQ(result["denials"][0]["syscall"], "fcntl");
+  EXPECT_THAT(note_codes(result), Contains("record_locks"));
+  // A profile that denies the call decides.
+  const std::string without_locks = directory().write(
+      "without_locks.toml",
+      "name = \"w\"\ndescription = \"w\"\n[seccomp]\ndeny = { fcntl = \"EACCES\" }\n");
+  const Exhausted none = exhausted(
+      attack({"--profile", without_locks}, "exhaust", {"record_locks", "/tmp"})["stdout"]);
+  EXPECT_EQ(none.taken, 0);
+  EXPECT_EQ(none.error, EACCES);
   const json more =
       attack({"--memory", "64M", "--cpus", "2"}, "exhaust", {"record_locks", "/tmp", "33000"});
   EXPECT_EQ(exhausted(more["stdout"]).taken, 33000) << "control: it is the limit that ends it";

@@ -187,12 +187,13 @@ TEST_P(Programs, APoolOfTwoWorks) {
 // Record locks pass through init.
 TEST_P(Programs, SqliteAndLocksBetweenProcessesWork) {
   const Finished done = run({"-c", R"(
-import fcntl, os, sqlite3, time
+import fcntl, os, sqlite3
 with sqlite3.connect('/work/a.db', isolation_level=None) as database:
     database.execute('create table t(x)')
     for x in range(100): database.execute('insert into t values(?)', (x,))
 print(database.execute('select sum(x) from t').fetchone()[0])
 held = open('/tmp/lock', 'w+')
+said, saying = os.pipe()
 fcntl.lockf(held, fcntl.LOCK_EX)
 if os.fork() == 0:
     other = open('/tmp/lock', 'w+')
@@ -200,10 +201,11 @@ if os.fork() == 0:
         fcntl.lockf(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         print('held', flush=True)
+    os.write(saying, b'.')
     fcntl.lockf(other, fcntl.LOCK_EX)
     print('got it', flush=True)
     os._exit(0)
-time.sleep(0.3)
+os.read(said, 1)
 print('let go', flush=True)
 fcntl.lockf(held, fcntl.LOCK_UN)
 os.wait()

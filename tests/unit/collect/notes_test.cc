@@ -192,6 +192,14 @@ TEST(Notes, BackgroundProcessesThatWereKilledAreMentioned) {
   EXPECT_EQ(only_note(ending, {.status = Status::kExit}).code, "background_killed");
 }
 
+TEST(Notes, RecordLocksThatWereRefusedAreExplained) {
+  Ending ending;
+  ending.lock_calls = 32768;
+  const Note note = only_note(ending, {.status = Status::kExit});
+  EXPECT_EQ(note.code, "record_locks");
+  EXPECT_THAT(note.text, HasSubstr("32768 calls"));
+}
+
 TEST(Notes, NoOutputNeedsASuccessWithoutAnyOutputOrFile) {
   EXPECT_EQ(only_note(Ending{}, {.status = Status::kOk}).code, "no_output");
   EXPECT_THAT(make_notes(Ending{}, {.status = Status::kOk, .has_files = true}), IsEmpty());

@@ -21,7 +21,7 @@ namespace sbx::test {
 inline constexpr std::uint64_t kHighBits = 0xdeadbeef00000000;
 
 // What becomes of a call, filter and init together.
-enum class Fate { kAllowed, kQuiet, kDenied, kHostile, kBroken };
+enum class Fate { kAllowed, kQuiet, kDenied, kHostile, kCounted, kBroken };
 
 struct Outcome {
   Fate fate = Fate::kBroken;
@@ -30,7 +30,7 @@ struct Outcome {
 };
 
 inline void PrintTo(const Outcome& outcome, std::ostream* out) {
-  constexpr const char* kNames[] = {"allowed", "quiet", "denied", "hostile", "broken"};
+  constexpr const char* kNames[] = {"allowed", "quiet", "denied", "hostile", "counted", "broken"};
   *out << kNames[static_cast<int>(outcome.fate)] << " " << outcome.error;
 }
 
@@ -43,9 +43,10 @@ inline Outcome outcome_of(const policy::SeccompPolicy& filter, const Call& call)
     return {Fate::kQuiet, static_cast<std::uint16_t>(*verdict & SECCOMP_RET_DATA)};
   }
   if (action != SECCOMP_RET_USER_NOTIF) return {};
-  const std::uint16_t answer =
-      policy::answer_notified(filter.actions.data(), filter.audit_arch, call.arch, call.nr);
+  const std::uint16_t answer = policy::answer_notified(filter.actions.data(), filter.audit_arch,
+                                                       call.arch, call.nr, call.args[1]);
   if (answer == policy::kActionHostile) return {Fate::kHostile, 0};
+  if (answer == policy::kActionRecordLocks) return {Fate::kCounted, 0};
   return {Fate::kDenied, answer};
 }
 
@@ -56,6 +57,19 @@ class Filter {
     auto compiled = policy::compile_rules(rules_of_profile(profile), arch);
     EXPECT_TRUE(compiled) << error_of(compiled);
     policy_ = *std::move(compiled);
+  }
+
+  // The default policy under a profile's table [seccomp].
+  [[nodiscard]] static Filter with(const std::string& overlay) {
+    Filter filter;
+    policy::RuleSet rules = rules_of_profile("default");
+    const auto table = parse_toml(overlay, "overlay");
+    EXPECT_TRUE(table) << error_of(table);
+    EXPECT_TRUE(policy::apply_profile(rules, *table, "overlay"));
+    auto compiled = policy::compile_rules(rules, filter.policy_.audit_arch);
+    EXPECT_TRUE(compiled) << error_of(compiled);
+    filter.policy_ = *std::move(compiled);
+    return filter;
   }
 
   [[nodiscard]] Outcome ask(std::string_view name, std::array<std::uint64_t, 6> args = {}) const {
@@ -71,6 +85,7 @@ class Filter {
 
 inline constexpr Outcome kAllowed{Fate::kAllowed, 0};
 inline constexpr Outcome kHostile{Fate::kHostile, 0};
+inline constexpr Outcome kCounted{Fate::kCounted, 0};
 constexpr Outcome denied(std::uint16_t error) {
   return {Fate::kDenied, error};
 }

@@ -1,4 +1,5 @@
 // The attacks on the filter, by name: what each call comes to under the default profile.
+#include <fcntl.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
@@ -7,6 +8,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
@@ -24,6 +26,7 @@ using test::Call;
 using test::denied;
 using test::Filter;
 using test::kAllowed;
+using test::kCounted;
 using test::kHighBits;
 using test::kHostile;
 using test::Outcome;
@@ -31,6 +34,24 @@ using test::outcome_of;
 using test::quiet;
 
 // -----------------------------------------------------------------------------
+
+TEST(RecordLocks, AreCountedUnlessAProfileDecides) {
+  const Filter filter;
+  const Filter deny = Filter::with("deny = { fcntl = \"EACCES\" }");
+  const Filter hostile = Filter::with("hostile = [\"fcntl\"]");
+  const Filter allow = Filter::with("allow = [\"fcntl\"]");
+  for (const std::uint64_t high : {std::uint64_t{0}, kHighBits}) {
+    for (const int command : {F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW}) {
+      const std::array<std::uint64_t, 6> args = {3, high | static_cast<std::uint64_t>(command)};
+      EXPECT_EQ(filter.ask("fcntl", args), kCounted) << command;
+      EXPECT_EQ(deny.ask("fcntl", args), denied(EACCES)) << command;
+      EXPECT_EQ(hostile.ask("fcntl", args), kHostile) << command;
+      EXPECT_EQ(allow.ask("fcntl", args), kAllowed) << command;
+    }
+    EXPECT_EQ(filter.ask("fcntl", {3, high | F_GETLK}), kAllowed);
+    EXPECT_EQ(filter.ask("fcntl", {3, high | F_NOTIFY}), denied(EINVAL));
+  }
+}
 
 TEST(DefaultFilter, AllowsWhatEveryProgramNeeds) {
   const Filter filter;

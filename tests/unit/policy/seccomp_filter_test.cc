@@ -1,4 +1,5 @@
 // The compiled filters against the rules that they were made of, and against the kernel.
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -18,6 +19,7 @@ using test::Call;
 using test::denied;
 using test::Filter;
 using test::kAllowed;
+using test::kCounted;
 using test::kHighBits;
 using test::kHostile;
 using test::Outcome;
@@ -34,6 +36,12 @@ bool case_matches(const ArgumentCase& tests, const std::array<std::uint64_t, 6>&
   });
 }
 
+// Of fcntl's commands, of which the kernel reads 32 bits.
+bool is_lock(std::uint64_t command) {
+  const std::uint64_t low = command & 0xffffffffU;
+  return low == F_SETLK || low == F_SETLKW || low == F_OFD_SETLK || low == F_OFD_SETLKW;
+}
+
 Outcome expected_of(const CallRule& rule, const std::array<std::uint64_t, 6>& args) {
   switch (rule.tier) {
     case Tier::kAllow:
@@ -48,6 +56,7 @@ Outcome expected_of(const CallRule& rule, const std::array<std::uint64_t, 6>& ar
       for (const ArgumentCase& tests : rule.cases) {
         if (case_matches(tests, args)) return kAllowed;
       }
+      if (rule.answer == kActionRecordLocks) return is_lock(args[1]) ? kCounted : denied(EINVAL);
       return rule.answer == kActionHostile ? kHostile : denied(rule.answer);
   }
   return {};
