@@ -65,7 +65,8 @@ async::Task<void> Readiness::ask_spawner() {
     auto watch = async::FdWatch::watch(loop_, answer->get());
     if (!watch) continue;
     const auto late = async::after(spawn::kAnswerPatience);
-    if (co_await watch->readable(late) != async::Wake::kReady) {
+    const async::Wake wake = co_await watch->readable(late);
+    if (wake != async::Wake::kReady) {
       fall_silent();
       (void)co_await watch->readable();
     }
