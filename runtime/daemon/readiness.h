@@ -15,7 +15,7 @@
 namespace sbx::daemon {
 
 // The code of problems that are the sandbox's.
-inline constexpr char kSandboxUnavailable[] = "sandbox_unavailable";
+inline constexpr char kSandboxUnavailable[] = "sandbox_unavailable";  // 503
 
 class Readiness {
  public:

@@ -103,7 +103,7 @@ TEST_P(DaemonLife, TheLeastCeilingsLetItStartAndRun) {
   EXPECT_EQ(result["limits"]["memory"], 4 << 20);
   EXPECT_EQ(result["limits"]["wall_seconds"], 1);
   // A busy host may take longer than that second.
-  if (result["status"] != "timeout") EXPECT_EQ(result["status"], "ok") << result.dump();
+  EXPECT_TRUE(result["status"] == "ok" || result["status"] == "timeout") << result.dump();
 }
 
 // A host's ceilings may be below what the profiles have: they bind, and keep nothing from running.
