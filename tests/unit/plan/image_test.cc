@@ -27,11 +27,12 @@ class Images : public ::testing::Test {
   void SetUp() override {
     char path[] = "/tmp/test-sbx-images-XXXXXX";
     ASSERT_NE(::mkdtemp(path), nullptr);
+    directory_ = path;
     config_.image_dir = path;
   }
   void TearDown() override {
     std::error_code ignored;
-    fs::remove_all(config_.image_dir, ignored);
+    fs::remove_all(directory_, ignored);
   }
   void add(const std::string& name, const std::string& current) const {
     for (const char* point : {"dev", "proc", "tmp", "code", "input", "output", "work"}) {
@@ -39,6 +40,7 @@ class Images : public ::testing::Test {
     }
     fs::create_symlink(current, config_.image_dir + "/" + name + "/current");
   }
+  std::string directory_;  // a test may look for images elsewhere
   policy::RuntimeConfig config_;
 };
 
