@@ -9,10 +9,17 @@
 namespace agentd::loop {
 namespace {
 
+// Of what stands on one side of a cut. Half of it stays, or a long key would take the traceback
+// that a repair goes by.
+std::size_t taken_of(std::size_t side, std::size_t reach) {
+  constexpr std::size_t kWhole = 4096;
+  return std::min({side, reach, std::max(kWhole, side / 2)});
+}
+
 void widen(std::string& text, std::size_t& cut, std::uint64_t& dropped, std::size_t reach) {
   if (dropped == 0) return;
-  const std::size_t begin = sbx::utf8_boundary_before(text, cut - std::min(cut, reach));
-  const std::size_t end = sbx::utf8_boundary_behind(text, cut + std::min(text.size() - cut, reach));
+  const std::size_t begin = sbx::utf8_boundary_before(text, cut - taken_of(cut, reach));
+  const std::size_t end = sbx::utf8_boundary_behind(text, cut + taken_of(text.size() - cut, reach));
   text.erase(begin, end - begin);
   dropped += end - begin;
   cut = begin;

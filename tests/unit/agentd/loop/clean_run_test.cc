@@ -66,6 +66,17 @@ TEST(CleanRunOfAWideForm, NothingIsLeftAtTheCut) {
   }
 }
 
+TEST(CleanRunOfALongKey, HalfOfWhatIsThereStays) {
+  const redact::Redactor redactor({redact::Secret("sk-" + std::string(1500, 'Q'))});
+  sandbox::RunResult run = test::ok_run({});
+  run.err = std::string(32 << 10, 'A') + std::string(32 << 10, 'B');
+  run.err_dropped = 1;
+  run.err_cut = 32 << 10;
+  clean_run(run, redactor);
+  EXPECT_EQ(run.err, std::string(16 << 10, 'A') + std::string(16 << 10, 'B'));
+  EXPECT_EQ(run.err_dropped, 1U + (32 << 10));
+}
+
 TEST_F(CleanRun, AShortStreamThatWasCutMayLoseAllOfIt) {
   sandbox::RunResult run = test::ok_run("ab");
   run.out_dropped = 7;
