@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "runtime/base/sys.h"
@@ -107,14 +108,20 @@ bool is_file_of_ground(int directory, std::string_view name) {
   return name == "node" && S_ISCHR(status.st_mode);
 }
 
-std::vector<std::string> names_in(const char* path) {
+// nullopt: not all of them could be told.
+std::optional<std::vector<std::string>> names_in(int directory) {
+  auto again = sys::open_at(directory, ".", O_RDONLY | O_DIRECTORY);
+  if (!again) return std::nullopt;
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(again->get()), ::closedir);
+  if (!entries) return std::nullopt;
+  (void)again->release();  // closed with the stream
   std::vector<std::string> names;
-  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(path), ::closedir);
-  if (!entries) return names;
+  errno = 0;
   while (const dirent* const entry = ::readdir(entries.get())) {
     const std::string_view name = entry->d_name;
     if (name != "." && name != "..") names.emplace_back(name);
   }
+  if (errno != 0) return std::nullopt;
   return names;
 }
 
@@ -126,8 +133,9 @@ void remove_left_directory(int place, const std::string& name) {
   if (!directory || ::fstat(directory->get(), &status) != 0) return;
   if (status.st_uid != ::geteuid()) return;
   if (::flock(directory->get(), LOCK_EX | LOCK_NB) != 0) return;  // its owner lives
-  const std::string path = fmt::format("/proc/self/fd/{}", directory->get());
-  for (const std::string& file : names_in(path.c_str())) {
+  const auto files = names_in(directory->get());
+  if (!files) return;
+  for (const std::string& file : *files) {
     if (!is_file_of_ground(directory->get(), file)) return;
   }
   remove_left_queue(key_of(name));
@@ -138,7 +146,9 @@ void remove_left_directory(int place, const std::string& name) {
 void remove_left_grounds() {
   const auto place = sys::open(kPlace, O_RDONLY | O_DIRECTORY);
   if (!place) return;
-  for (const std::string& name : names_in(kPlace)) {
+  const auto names = names_in(place->get());
+  if (!names) return;
+  for (const std::string& name : *names) {
     const bool is_name = name.starts_with(kName) && name.size() == kName.size() + kTemplate.size();
     if (is_name) remove_left_directory(place->get(), name);
   }
