@@ -1,6 +1,7 @@
 // Whatever a program printed and whichever calls it made, up to the result: one JSON document in
 // UTF-8, lines that are safe on a terminal, and a learned profile that parses.
 #include <nlohmann/json.hpp>
+#include <string>
 #include <string_view>
 
 #include "runtime/base/escape.h"
@@ -8,6 +9,7 @@
 #include "runtime/collect/make_outcome.h"
 #include "runtime/policy/language.h"
 #include "runtime/policy/policy.h"
+#include "runtime/policy/profile.h"
 #include "tests/fuzz/entry.h"
 #include "tests/support/rendered_path.h"
 
@@ -66,8 +68,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const std::string json = collect::to_json(outcome);
   require(test::is_utf8(json) && nlohmann::json::accept(json));
   require_safe(cli::outcome_lines(outcome, false));
-  require_safe(cli::learn_lines(outcome, "judge"));
-  const std::string learned = cli::learn_profile(outcome, "judge");
+  static const std::string judge = *policy::profile_source("judge");
+  const std::string learned = cli::learn_profile(outcome, judge);
+  require_safe(cli::learn_lines(outcome, learned));
+  require(!learned.starts_with("# no profile is made"));
   require(learned.find("allow = ") == std::string::npos ||
           policy::parse_policy(learned, "learned"));
   return 0;
