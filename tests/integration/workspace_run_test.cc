@@ -320,7 +320,7 @@ TEST_F(WorkspaceRuns, AStreamThatLeavesWorkFailsTheRunAndWritesNothing) {
 TEST_F(WorkspaceRuns, OfManyInodesFitTheMemoryThatIsAskedOfThem) {
   limits().work_inodes = 10'000;
   for (int i = 0; i < 5'000; ++i) disk_->write("f" + std::to_string(i), "");
-  limits().memory = 2 * kMiB + 5'001 * 1024;
+  limits().memory = plan::kLeastMemory + 5'001 * 1024;
   const Outcome outcome = run("echo *4999");
   EXPECT_EQ(outcome.status, Status::kOk);
   EXPECT_EQ(outcome.stdout_bytes, "f4999\n");
