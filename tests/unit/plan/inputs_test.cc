@@ -88,8 +88,8 @@ std::uint64_t advised(const Error& error) {
 }
 
 TEST(Memory, ThatAnErrorAdvisesIsEnough) {
-  for (const std::uint64_t memory : {1, 2, 3, 5, 8}) {
-    for (const std::size_t input : {0, 1, 4096, 6 * 1024 * 1024 + 1}) {
+  for (const std::uint64_t memory : {1U, 2U, 3U, 5U, 8U}) {
+    for (const std::size_t input : {0U, 1U, 4096U, 6U * 1024 * 1024 + 1}) {
       policy::Policy policy = default_policy();
       policy.limits.memory = memory * policy::kMiB;
       const Request request = with_input("a", std::string(input, 'x'));
