@@ -34,8 +34,10 @@ bool is_killed_and_gone(const RunSeen& seen) {
 bool is_capped(const RunSeen& seen) {
   return hit(seen, "pids") && seen.outcome->usage && seen.outcome->usage->pids_peak <= 16;
 }
+// By its time, or by what the kernel charges for the forks that it refuses.
 bool is_capped_and_gone(const RunSeen& seen) {
-  return is_capped(seen) && is_ended_on_time(seen);
+  return is_capped(seen) && is_gone(seen) &&
+         (ended_as(seen, Status::kTimeout) || ended_as(seen, Status::kOom));
 }
 bool was_many(const RunSeen& seen) {
   return seen.outcome && seen.outcome->usage && seen.outcome->usage->pids_peak > 16;

@@ -112,6 +112,27 @@ TEST(SelftestRunCases, WhatIsLeftFailsAndWhoSawNothingKnowsNothing) {
   EXPECT_EQ(judge_run(attack, seen, control), CaseState::kControlFailed);
 }
 
+TEST(SelftestRunCases, AForkBombEndsAtItsTimeOrAtTheMemoryOfRefusedForks) {
+  const RunCase& attack = find_run("fork bomb");
+  RunSeen many = run_ended(Status::kTimeout, {"pids"});
+  many.outcome->usage.emplace().pids_peak = 64;
+  many.alive_during = 1;
+  many.alive_after = 0;
+  for (const Status status : {Status::kTimeout, Status::kOom}) {
+    RunSeen seen = run_ended(status, {"pids"});
+    seen.outcome->usage.emplace().pids_peak = 16;
+    seen.alive_during = 1;
+    seen.alive_after = 0;
+    EXPECT_EQ(judge_run(attack, seen, control_of(many)), CaseState::kPass);
+    seen.alive_after = 1;
+    EXPECT_EQ(judge_run(attack, seen, control_of(many)), CaseState::kFail) << "some are left";
+    seen.alive_after = 0;
+    seen.outcome->usage->pids_peak = 17;
+    EXPECT_EQ(judge_run(attack, seen, control_of(many)), CaseState::kFail) << "over the cap";
+  }
+  EXPECT_EQ(judge_run(attack, run_ended(Status::kOk), control_of(many)), CaseState::kFail);
+}
+
 TEST(SelftestRunCases, ASignalOfItsOwnIsNotTakenForTheLimitOnMemory) {
   const RunCase& attack = find_run("its own SIGKILL is told as such");
   const RunControl control = control_of(run_ended(Status::kOk));
