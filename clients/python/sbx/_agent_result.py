@@ -6,9 +6,10 @@ import dataclasses
 import os
 from typing import IO, Any, Dict, Mapping, Optional, Tuple, Union
 
+from ._daemon import AGENTD
 from ._result import Note, RefusedEntry, all_of, one_of
 from . import _arguments as arguments
-from ._transport import AGENTD, Reply, Transport, quote_id, quote_path
+from ._transport import Reply, Transport, quote_id, quote_path
 
 
 @dataclasses.dataclass(frozen=True)

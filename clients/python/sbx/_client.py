@@ -8,11 +8,12 @@ from types import TracebackType
 from typing import Any, Dict, Iterator, List, Mapping, Optional, Sequence, Type, Union
 
 from . import _arguments as arguments
+from ._daemon import SBXD
 from ._errors import Failed
 from ._events import Event, Finished, Started, parse_event
 from ._limits import DEFAULT_TIMEOUT, SandboxLimits, until_end, until_start, with_timeout
 from ._result import ExecutionResult
-from ._transport import SBXD, Reply, Transport, json_body, parse_json, quote_id
+from ._transport import Reply, Transport, json_body, parse_json, quote_id
 
 FileContent = Union[bytes, "os.PathLike[str]"]
 

@@ -6,9 +6,9 @@ import base64
 import dataclasses
 from typing import Any, Mapping, Tuple, Union
 
+from ._daemon import SBXD
 from ._errors import Failed
 from ._result import ExecutionResult, Layer
-from ._transport import SBXD
 
 
 @dataclasses.dataclass(frozen=True)

@@ -6,7 +6,7 @@ import base64
 import dataclasses
 from typing import Any, Dict, List, Mapping, Optional, Tuple, Type, TypeVar
 
-from ._transport import SBXD
+from ._daemon import SBXD
 
 T = TypeVar("T")
 

@@ -14,10 +14,11 @@ from typing import IO, Any, Dict, Iterable, Iterator, List, Mapping, Optional, T
 
 from . import _arguments as arguments
 from ._client import Client, RunStream, run_at, run_body, stream_at
+from ._daemon import SBXD
 from ._errors import Failed, Refused, SandboxError
 from ._limits import DEFAULT_TIMEOUT, MARGIN_SECONDS, SandboxLimits
 from ._result import ExecutionResult
-from ._transport import PIECE, SBXD, Reply, quote_id, quote_path
+from ._transport import PIECE, Reply, quote_id, quote_path
 
 GONE = ("session_not_found", "session_expired", "session_deleted")
 Source = Union[bytes, "os.PathLike[str]", IO[bytes], Iterable[bytes]]

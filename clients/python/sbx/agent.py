@@ -22,8 +22,9 @@ from ._agent_result import (AgentResult, Artifact, Attempt, AttemptError, Attemp
                             Provider, Reason, RequestFile, RunFile, Spent, Summary, Tokens, ToolUse)
 from . import _arguments as arguments
 from ._client import FileContent, input_files
+from ._daemon import AGENTD
 from ._errors import Failed, SandboxError, Unavailable
-from ._transport import AGENTD, Reply, Transport, parse_json, quote_id
+from ._transport import Reply, Transport, parse_json, quote_id
 
 __all__ = [
     "AgentClient", "AgentEvent", "AgentResult", "Artifact", "Attempt", "AttemptError", "AttemptRun",

@@ -157,7 +157,7 @@ class Discovery(unittest.TestCase):
         self.runtime = directory.name
         self.own = os.path.join(self.runtime, "sbx", "sbxd.sock")
         self.system = os.path.join(self.runtime, "system.sock")
-        self.daemon = dataclasses.replace(sbx._transport.SBXD, system_socket=self.system)
+        self.daemon = dataclasses.replace(sbx._daemon.SBXD, system_socket=self.system)
         os.mkdir(os.path.dirname(self.own))
         for patch in (mock.patch.dict(os.environ, {"XDG_RUNTIME_DIR": self.runtime}),
                       mock.patch("sbx._client.SBXD", self.daemon)):
@@ -170,7 +170,7 @@ class Discovery(unittest.TestCase):
             made.bind(path)
 
     def found(self, given=None):
-        return sbx._transport.find_socket(self.daemon, given)
+        return sbx._daemon.find_socket(self.daemon, given)
 
     def test_the_argument_comes_before_the_variable_and_both_before_the_usual_places(self):
         self.make(self.system)

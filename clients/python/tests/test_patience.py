@@ -12,7 +12,8 @@ from unittest import mock
 
 import sbx._limits as limits
 from sbx import Client, SandboxLimits, Session, Unavailable, run_code, stream_code
-from sbx._transport import SBXD, Transport
+from sbx._daemon import SBXD
+from sbx._transport import Transport
 from sbx.agent import AgentClient, run_request, stream_request
 
 from .fake import FakeDaemon, answer, result
