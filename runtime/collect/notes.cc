@@ -2,17 +2,15 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <regex.h>
 #include <signal.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <chrono>
-#include <optional>
 #include <string_view>
 
 #include "runtime/base/escape.h"
-#include "runtime/base/scope_exit.h"
+#include "runtime/collect/stderr_text.h"
 #include "runtime/policy/seccomp.h"
 
 namespace sbx::collect {
@@ -22,8 +20,6 @@ using supervise::Ending;
 
 constexpr std::string_view kKernel = "kernel";
 constexpr std::string_view kProgram = "program";
-constexpr std::size_t kSearchedBytes = 16 * 1024;  // of stderr's end: where a traceback ends
-constexpr int kMaxMatches = 64;
 constexpr std::size_t kMaxModuleName = 100;
 constexpr std::size_t kMaxNamesShown = 40;
 // Of the memory limit, in percent: a program that aborts with a peak above it most likely had no
@@ -130,18 +126,6 @@ void Notes::add_endings() {
                     "cheaper algorithm, less data, or allow more CPU time.",
                     seconds_text(limit)));
   }
-}
-
-// The end of stderr, without NULs so that the C matcher sees all of it.
-std::string searched_text(const supervise::Captured& captured) {
-  const std::string& last = captured.tail.empty() ? captured.head : captured.tail;
-  std::string text = last.substr(last.size() - std::min(last.size(), kSearchedBytes));
-  if (&last == &captured.tail && captured.dropped == 0 && text.size() < kSearchedBytes) {
-    const std::size_t missing = std::min(captured.head.size(), kSearchedBytes - text.size());
-    text.insert(0, captured.head, captured.head.size() - missing, missing);
-  }
-  std::replace(text.begin(), text.end(), '\0', ' ');
-  return text;
 }
 
 bool has_note(const std::vector<Note>& notes, std::string_view code) {
@@ -317,24 +301,6 @@ void Notes::add_background() {
   add("background_killed",
       "Processes that the program had started were still running when it ended and were killed; "
       "wait for them before it exits.");
-}
-
-// Group 1 of the last match: the last error is the one that ended the program.
-std::optional<std::string> last_match(const std::string& pattern, const std::string& text) {
-  regex_t compiled;
-  // A pattern that does not compile is caught by the test that loads every language file.
-  if (::regcomp(&compiled, pattern.c_str(), REG_EXTENDED | REG_NEWLINE) != 0) return std::nullopt;
-  const ScopeExit free_it([&compiled] { ::regfree(&compiled); });
-  std::optional<std::string> found;
-  const char* from = text.c_str();
-  for (int i = 0; i < kMaxMatches; ++i) {
-    regmatch_t groups[2];
-    if (::regexec(&compiled, from, 2, groups, from == text.c_str() ? 0 : REG_NOTBOL) != 0) break;
-    if (groups[1].rm_so >= 0) found = std::string(from + groups[1].rm_so, from + groups[1].rm_eo);
-    if (groups[0].rm_eo == 0) break;
-    from += groups[0].rm_eo;
-  }
-  return found;
 }
 
 void Notes::add_missing_module(const std::string& text) {
