@@ -10,6 +10,7 @@
 
 #include "runtime/base/own_limits.h"
 #include "runtime/cli/doctor_ids.h"
+#include "runtime/cli/doctor_image.h"
 #include "runtime/cli/doctor_lines.h"
 
 namespace sbx::cli {
@@ -326,42 +327,6 @@ Check check_time_namespace(Host& host, const policy::RuntimeConfig& config) {
   return unless_untried(act, {"time_namespace", false, CheckState::kMissing, why(act),
                               none_allowed ? "sudo sysctl -w user.max_time_namespaces=15000"
                                            : "use a kernel with CONFIG_TIME_NS"});
-}
-
-Check image_shut(const std::string& path, std::string_view what) {
-  return {"image", true, CheckState::kMissing, fmt::format("{}: {}", path, what),
-          "the image and the directories above it must be readable by everyone: chmod a+rX"};
-}
-
-// No mode helps a part that is gone, or a disk that fails.
-Check image_unreadable(const std::string& path, int sys_errno) {
-  if (sys_errno == EACCES) return image_shut(path, std::strerror(EACCES));
-  return {"image", true, CheckState::kMissing,
-          fmt::format("{}: {}", path, std::strerror(sys_errno)),
-          "rebuild it: ./scripts/image --force"};
-}
-
-// As a run finds it. A run whose payload has an id of its own needs more than that: everybody must
-// be able to read it.
-Check check_image(Host& host, const DoctorOptions& options) {
-  if (options.image == "host") return ok("image", true, "the host's /usr");
-  constexpr mode_t kWorldReadable = 05;  // r-x for others
-  const Result<plan::Image> image = host.find_image(options.image, options.config);
-  if (!image) {
-    const Error& error = image.error();
-    if (error.sys_errno != 0) return image_unreadable(error.detail, error.sys_errno);
-    return {"image", true, CheckState::kMissing, error.detail, error.fix};
-  }
-  const PathFacts rootfs = host.path_facts(image->rootfs);
-  if (rootfs.sys_errno != 0) return image_unreadable(image->rootfs, rootfs.sys_errno);
-  if ((rootfs.mode & kWorldReadable) != kWorldReadable) {
-    return image_shut(image->rootfs, "not readable by everyone");
-  }
-  const std::string manifest = image->directory + "/manifest.json";
-  if (const PathFacts facts = host.path_facts(manifest); facts.sys_errno != 0) {
-    return image_unreadable(manifest, facts.sys_errno);
-  }
-  return ok("image", true, image->directory);
 }
 
 }  // namespace
