@@ -11,6 +11,7 @@
 
 #include "agentd/config/key_fields.h"
 #include "runtime/base/config_file.h"
+#include "runtime/base/config_template.h"
 #include "runtime/base/log.h"
 #include "runtime/base/toml.h"
 
@@ -295,14 +296,6 @@ Result<void> check_paths(const AgentConfig& config, const KeyLines& lines) {
   return {};
 }
 
-void append_comment(std::string& text, std::string_view comment) {
-  text += '\n';
-  if (comment.empty()) return;
-  text += "# ";
-  for (const char c : comment) text += c == '\n' ? std::string("\n# ") : std::string(1, c);
-  text += '\n';
-}
-
 }  // namespace
 
 bool is_loopback_url(std::string_view url) {
@@ -335,22 +328,14 @@ Result<AgentConfig> parse_config(std::string_view text, std::string_view origin,
 }
 
 std::string config_template() {
-  std::string text =
-      "# agentd reads this file from /etc/sbx/agentd.toml, else from "
-      "$XDG_CONFIG_HOME/sbx/agentd.toml.\n# These are the defaults.\n";
+  sbx::ConfigTemplate file(
+      "agentd reads this file from /etc/sbx/agentd.toml, else from "
+      "$XDG_CONFIG_HOME/sbx/agentd.toml.\nThese are the defaults.");
   const AgentConfig defaults;
-  std::string_view group;
   for (const Key& key : kKeys) {
-    const std::size_t dot = key.path.find('.');
-    const std::string_view table = dot == std::string_view::npos ? "" : key.path.substr(0, dot);
-    if (table != group) text += fmt::format("\n[{}]\n", table);
-    group = table;
-    append_comment(text, key.comment);
-    const std::string_view name =
-        dot == std::string_view::npos ? key.path : key.path.substr(dot + 1);
-    text += fmt::format("{} = {}\n", name, std::visit(Writer{defaults}, key.member));
+    file.add(key.path, key.comment, std::visit(Writer{defaults}, key.member));
   }
-  return text;
+  return file.text();
 }
 
 }  // namespace agentd::config

@@ -1,45 +1,22 @@
 #include "agentd/daemon/arguments.h"
 
-#include <algorithm>
-#include <array>
 #include <string_view>
+
+#include "runtime/base/command_words.h"
 
 namespace agentd::daemon {
 namespace {
 
 constexpr const char* kSeeHelp = "agentd --help shows what there is";
 
-struct Option {
-  std::string_view name;
-  std::string Arguments::* member;
-  bool absolute;  // must be an absolute path
-};
-constexpr std::array kOptions = {Option{"--config", &Arguments::config, false},
-                                 Option{"--socket", &Arguments::socket, true},
-                                 Option{"--sbxd-socket", &Arguments::sbxd_socket, true},
-                                 Option{"--state-dir", &Arguments::state_dir, true},
-                                 Option{"--listen", &Arguments::listen, false},
-                                 Option{"--out", &Arguments::out, false}};
+constexpr sbx::CommandFlag kFlags[] = {
+    {"--check-config"}, {"--print-config"}, {"--help", true}, {"-h", true}, {"--version", true}};
 
-struct Flag {
-  std::string_view name;
-  Verb verb;
-};
-constexpr std::array kFlags = {
-    Flag{"--check-config", Verb::kCheckConfig}, Flag{"--print-config", Verb::kPrintConfig},
-    Flag{"--help", Verb::kHelp}, Flag{"-h", Verb::kHelp}, Flag{"--version", Verb::kVersion}};
-
-sbx::Result<void> set(Arguments& arguments, const Option& option, const std::string& value) {
-  const std::string name(option.name);
-  if (value.empty()) return sbx::invalid(name + " needs a value", kSeeHelp);
-  if (!(arguments.*option.member).empty()) {
-    return sbx::invalid(name + " is given twice", "give it once");
-  }
-  if (option.absolute && value.front() != '/') {
-    return sbx::invalid(name + " " + value + " is not an absolute path");
-  }
-  arguments.*option.member = value;
-  return {};
+Verb verb_of(std::string_view flag) {
+  if (flag == "--check-config") return Verb::kCheckConfig;
+  if (flag == "--print-config") return Verb::kPrintConfig;
+  if (flag == "--version") return Verb::kVersion;
+  return flag.empty() ? Verb::kServe : Verb::kHelp;
 }
 
 sbx::Result<void> take_verb(Arguments& arguments, const std::vector<std::string>& words) {
@@ -64,29 +41,15 @@ sbx::Result<void> check(const Arguments& arguments) {
 
 sbx::Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
   Arguments arguments;
-  std::vector<std::string> plain;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (!word.starts_with('-')) {
-      plain.push_back(word);
-      continue;
-    }
-    const std::string name = word.substr(0, word.find('='));
-    const auto* flag = std::find_if(kFlags.begin(), kFlags.end(),
-                                    [&](const Flag& each) { return each.name == word; });
-    const auto* option = std::find_if(kOptions.begin(), kOptions.end(),
-                                      [&](const Option& each) { return each.name == name; });
-    if (flag != kFlags.end()) {
-      arguments.verb = flag->verb;
-    } else if (option == kOptions.end()) {
-      return sbx::invalid("unknown option " + name, kSeeHelp);
-    } else if (name.size() < word.size()) {
-      SBX_TRY(set(arguments, *option, word.substr(name.size() + 1)));
-    } else {
-      SBX_TRY(set(arguments, *option, i + 1 < words.size() ? words[++i] : std::string()));
-    }
-  }
-  if (!plain.empty()) SBX_TRY(take_verb(arguments, plain));
+  const sbx::CommandOption options[] = {{"--config", &arguments.config},
+                                        {"--socket", &arguments.socket, true},
+                                        {"--sbxd-socket", &arguments.sbxd_socket, true},
+                                        {"--state-dir", &arguments.state_dir, true},
+                                        {"--listen", &arguments.listen},
+                                        {"--out", &arguments.out}};
+  SBX_ASSIGN(const sbx::CommandWords taken, sbx::take_apart(words, kFlags, options, kSeeHelp));
+  arguments.verb = verb_of(taken.flag);
+  if (!taken.plain.empty()) SBX_TRY(take_verb(arguments, taken.plain));
   SBX_TRY(check(arguments));
   return arguments;
 }

@@ -20,7 +20,8 @@ struct Arguments {
   std::string out{};          // record --out FILE
 };
 
-// `words` without the program's name. kInvalid for what does not exist, with the fix.
+// `words` without the program's name. kInvalid for what does not exist, for an option that is given
+// twice and for two verbs, with the fix. Help and version go before every verb.
 [[nodiscard]] sbx::Result<Arguments> parse_arguments(const std::vector<std::string>& words);
 [[nodiscard]] std::string help_text();
 

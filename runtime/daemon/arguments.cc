@@ -1,41 +1,20 @@
 #include "runtime/daemon/arguments.h"
 
-#include <algorithm>
+#include "runtime/base/command_words.h"
 
 namespace sbx::daemon {
 namespace {
 
 constexpr const char* kSeeHelp = "sbxd --help shows what there is";
 
-struct PathOption {
-  std::string_view name;
-  std::string Arguments::* member;
-};
-constexpr PathOption kPaths[] = {{"--config", &Arguments::config},
-                                 {"--socket", &Arguments::socket},
-                                 {"--state-dir", &Arguments::state_dir}};
+constexpr CommandFlag kFlags[] = {
+    {"--check-config"}, {"--print-config"}, {"--help", true}, {"-h", true}, {"--version", true}};
 
-struct Flag {
-  std::string_view name;
-  Verb verb;
-};
-constexpr Flag kFlags[] = {{"--check-config", Verb::kCheckConfig},
-                           {"--print-config", Verb::kPrintConfig},
-                           {"--help", Verb::kHelp},
-                           {"-h", Verb::kHelp},
-                           {"--version", Verb::kVersion}};
-
-Result<void> set_path(Arguments& arguments, const PathOption& option, const std::string& value) {
-  if (value.empty()) return invalid(std::string(option.name) + " needs a path", kSeeHelp);
-  if (!(arguments.*option.member).empty()) {
-    return invalid(std::string(option.name) + " is given twice", "give it once");
-  }
-  const bool absolute = value.front() == '/' || option.member == &Arguments::config;
-  if (!absolute) {
-    return invalid(std::string(option.name) + " " + value + " is not an absolute path");
-  }
-  arguments.*option.member = value;
-  return {};
+Verb verb_of(std::string_view flag) {
+  if (flag == "--check-config") return Verb::kCheckConfig;
+  if (flag == "--print-config") return Verb::kPrintConfig;
+  if (flag == "--version") return Verb::kVersion;
+  return flag.empty() ? Verb::kServe : Verb::kHelp;
 }
 
 // "audit verify [FILE]", the only words that are no options. A page of it needs no more than the
@@ -58,46 +37,16 @@ Result<void> take_audit(Arguments& arguments, const std::vector<std::string>& wo
   return {};
 }
 
-bool only_tells(Verb verb) {
-  return verb == Verb::kHelp || verb == Verb::kVersion;
-}
-
-Result<void> take_flag(Arguments& arguments, const Flag& flag) {
-  if (only_tells(arguments.verb)) return {};  // the first of them
-  if (arguments.verb != Verb::kServe && arguments.verb != flag.verb && !only_tells(flag.verb)) {
-    return invalid("--check-config and --print-config are two things to do", "give one of them");
-  }
-  arguments.verb = flag.verb;
-  return {};
-}
-
 }  // namespace
 
 Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
   Arguments arguments;
-  std::vector<std::string> plain;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (!word.starts_with('-')) {
-      plain.push_back(word);
-      continue;
-    }
-    const std::string name = word.substr(0, word.find('='));
-    const auto* flag = std::find_if(std::begin(kFlags), std::end(kFlags),
-                                    [&](const Flag& each) { return each.name == word; });
-    const auto* path = std::find_if(std::begin(kPaths), std::end(kPaths),
-                                    [&](const PathOption& each) { return each.name == name; });
-    if (flag != std::end(kFlags)) {
-      SBX_TRY(take_flag(arguments, *flag));
-    } else if (path == std::end(kPaths)) {
-      return invalid("unknown option " + name, kSeeHelp);
-    } else if (name.size() < word.size()) {
-      SBX_TRY(set_path(arguments, *path, word.substr(name.size() + 1)));
-    } else {
-      SBX_TRY(set_path(arguments, *path, i + 1 < words.size() ? words[++i] : std::string()));
-    }
-  }
-  if (!plain.empty()) SBX_TRY(take_audit(arguments, plain));
+  const CommandOption options[] = {{"--config", &arguments.config},
+                                   {"--socket", &arguments.socket, true},
+                                   {"--state-dir", &arguments.state_dir, true}};
+  SBX_ASSIGN(const CommandWords taken, take_apart(words, kFlags, options, kSeeHelp));
+  arguments.verb = verb_of(taken.flag);
+  if (!taken.plain.empty()) SBX_TRY(take_audit(arguments, taken.plain));
   return arguments;
 }
 

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "runtime/base/config_file.h"
+#include "runtime/base/config_template.h"
 #include "runtime/base/log.h"
 #include "runtime/base/toml.h"
 #include "runtime/daemon/config_check.h"
@@ -324,33 +325,23 @@ void note_lines(const TomlValue& table, WrittenKeys& written) {
   }
 }
 
-void append_comment(std::string& text, std::string_view comment) {
-  text += "\n# ";
-  for (const char c : comment) text += c == '\n' ? std::string("\n# ") : std::string(1, c);
-}
-
-std::string ceilings_template(const Ceilings& ceilings) {
-  std::string text;
-  append_comment(
-      text,
+void add_ceilings(ConfigTemplate& file, const Ceilings& ceilings) {
+  file.begin_table(
+      "ceilings",
       "The most that a run may have of each limit (policy/README.md has their names).\n"
       "A request that asks for more is refused; what its profile brings is lowered. At\n"
       "least 1 second of wall time, 4M of memory and 16 descriptors, which any run needs.");
-  text += "\n[ceilings]\n";
   for (const policy::LimitField& field : policy::limit_fields()) {
-    append_comment(text, field.help);
-    const bool set = ceilings.has(field.name);
+    const std::string path = fmt::format("ceilings.{}", field.name);
+    if (!ceilings.has(field.name)) {
+      file.add_unset(path, field.help);
+      continue;
+    }
     const bool quoted =
         field.kind == policy::LimitKind::kBytes || field.kind == policy::LimitKind::kNetwork;
-    const std::string value = set ? ceilings.text(field.name) : std::string();
-    if (!set) {
-      text += fmt::format("\n# {} = (none)\n", field.name);
-    } else {
-      text += quoted ? fmt::format("\n{} = \"{}\"\n", field.name, value)
-                     : fmt::format("\n{} = {}\n", field.name, value);
-    }
+    const std::string value = ceilings.text(field.name);
+    file.add(path, field.help, quoted ? fmt::format("\"{}\"", value) : value);
   }
-  return text;
 }
 
 }  // namespace
@@ -372,22 +363,15 @@ Result<DaemonConfig> parse_daemon_config(std::string_view text, std::string_view
 }
 
 std::string daemon_config_template() {
-  std::string text =
-      "# sbxd reads this file from /etc/sbx/sbxd.toml, else from $XDG_CONFIG_HOME/sbx/sbxd.toml.\n"
-      "# These are the defaults.\n";
+  ConfigTemplate file(
+      "sbxd reads this file from /etc/sbx/sbxd.toml, else from $XDG_CONFIG_HOME/sbx/sbxd.toml.\n"
+      "These are the defaults.");
   const DaemonConfig defaults;
-  std::string_view group;
   for (const Key& key : kKeys) {
-    const std::size_t dot = key.path.find('.');
-    const std::string_view table = dot == std::string_view::npos ? "" : key.path.substr(0, dot);
-    if (table != group) text += fmt::format("\n[{}]\n", table);
-    group = table;
-    append_comment(text, key.comment);
-    const std::string_view name =
-        dot == std::string_view::npos ? key.path : key.path.substr(dot + 1);
-    text += fmt::format("\n{} = {}\n", name, std::visit(Writer{defaults}, key.member));
+    file.add(key.path, key.comment, std::visit(Writer{defaults}, key.member));
   }
-  return text + ceilings_template(defaults.ceilings);
+  add_ceilings(file, defaults.ceilings);
+  return file.text();
 }
 
 }  // namespace sbx::daemon

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstdlib>
 
+#include "runtime/base/config_template.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/toml.h"
 
@@ -260,16 +261,12 @@ Result<RuntimeConfig> parse_runtime_config(std::string_view text, std::string_vi
 }
 
 std::string runtime_config_template() {
-  std::string text =
-      "# The sbx programs read this file from /etc/sbx/runtime.toml, else from\n"
-      "# $XDG_CONFIG_HOME/sbx/runtime.toml. These are the defaults.\n";
+  ConfigTemplate file(
+      "The sbx programs read this file from /etc/sbx/runtime.toml, else from\n"
+      "$XDG_CONFIG_HOME/sbx/runtime.toml. These are the defaults.");
   const RuntimeConfig defaults;
-  for (const ConfigKey& key : kKeys) {
-    text += "\n# ";
-    for (const char c : key.comment) text += c == '\n' ? std::string("\n# ") : std::string(1, c);
-    text += fmt::format("\n{} = {}\n", key.name, key.show(defaults));
-  }
-  return text;
+  for (const ConfigKey& key : kKeys) file.add(key.name, key.comment, key.show(defaults));
+  return file.text();
 }
 
 void lower_to_ceilings(Limits& limits, const RuntimeConfig& config, std::uint64_t host_memory,
