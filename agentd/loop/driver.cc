@@ -79,21 +79,14 @@ Task<Event> Driver::step() {
 // Nothing is asked of a model before the sandbox is known to be there, now.
 Task<std::optional<Event>> Driver::learn_sandbox() {
   std::optional<Event> problem;
-  sandbox::InfoOutcome outcome = co_await services_.sandbox.info(&stop_);
-  if (auto* info = std::get_if<sandbox::SandboxInfo>(&outcome)) {
-    info_ = std::move(*info);
-    const auto refusal = refusal_of_files(record_, *info_);
-    if (!refusal) co_return problem;
-    detail_ = with_fix(refusal->detail, refusal->fix);
-    fix_ = refusal->fix;
-    problem = Event{.kind = Event::Kind::kSandboxFailed};
-    co_return problem;
+  LearnOutcome outcome = co_await runs_.learn(record_.files);
+  if (auto* none = std::get_if<NotRun>(&outcome)) {
+    detail_ = none->detail;
+    fix_ = none->fix;
+    problem = none->event;
+  } else {
+    info_ = std::get<sandbox::SandboxInfo>(std::move(outcome));
   }
-  const auto& failure = std::get<sandbox::SandboxFailure>(outcome);
-  detail_ = with_fix(failure.detail, failure.fix);
-  fix_ = failure.fix;
-  problem =
-      Event{.kind = stop_.cancelled() ? Event::Kind::kCancelled : Event::Kind::kSandboxFailed};
   co_return problem;
 }
 

@@ -12,6 +12,7 @@ namespace agentd::loop {
 
 using sandbox::RunResult;
 using sandbox::SandboxFailure;
+using sandbox::SandboxInfo;
 using sbx::async::Task;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
@@ -22,19 +23,43 @@ milliseconds rounded_up(double seconds) {
   return milliseconds(static_cast<milliseconds::rep>(std::ceil(seconds * 1000)));
 }
 
-}  // namespace
-
-std::optional<SandboxFailure> refusal_of_files(const record::Record& record,
-                                               const sandbox::SandboxInfo& info) {
+// Why the sandbox will not take these files; nullopt: it will.
+std::optional<SandboxFailure> refusal_of(const std::vector<record::RequestFile>& files,
+                                         const SandboxInfo& info) {
   constexpr std::uint64_t kPage = 4096;  // files are counted there in whole ones
   std::uint64_t bytes = 0;
-  for (const auto& file : record.files) bytes += (file.size + kPage - 1) / kPage * kPage;
+  for (const auto& file : files) bytes += (file.size + kPage - 1) / kPage * kPage;
   if (bytes <= info.input) return std::nullopt;
   return SandboxFailure{
       .kind = SandboxFailure::Kind::kRefused,
       .detail = fmt::format("the files take {} bytes in the sandbox, and its limit (input) is {}",
                             bytes, info.input),
       .fix = "attach less, or raise input for sbxd"};
+}
+
+NotRun not_run(const SandboxFailure& failure) {
+  return {.event = {.kind = Event::Kind::kSandboxFailed},
+          .detail = with_fix(failure.detail, failure.fix),
+          .fix = failure.fix};
+}
+
+}  // namespace
+
+Task<LearnOutcome> RunStep::learn(const std::vector<record::RequestFile>& files) {
+  LearnOutcome learned;
+  sandbox::InfoOutcome outcome = co_await services_.sandbox.info(&stop_);
+  if (auto* info = std::get_if<SandboxInfo>(&outcome)) {
+    if (const auto refusal = refusal_of(files, *info)) {
+      learned = not_run(*refusal);
+    } else {
+      learned = std::move(*info);
+    }
+    co_return learned;
+  }
+  NotRun none = not_run(std::get<SandboxFailure>(outcome));
+  if (stop_.cancelled()) none.event.kind = Event::Kind::kCancelled;
+  learned = std::move(none);
+  co_return learned;
 }
 
 Task<RunStepOutcome> RunStep::run(std::string language, std::string code) {
@@ -80,10 +105,8 @@ NotRun RunStep::give_up(RunPlan plan, const SandboxFailure& failure, double seco
   } else {
     spending_.release(std::string(to_string(failure.kind)));
   }
-  NotRun none{.event = {.kind = Event::Kind::kSandboxFailed},
-              .detail = with_fix(failure.detail, failure.fix),
-              .fix = failure.fix,
-              .seconds = seconds};
+  NotRun none = not_run(failure);
+  none.seconds = seconds;
   if (stop_.cancelled()) {
     none.event.kind = Event::Kind::kCancelled;
   } else if (!down && spending_.out_of_time()) {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "agentd/loop/machine.h"
 #include "agentd/loop/services.h"
@@ -29,10 +30,7 @@ struct NotRun {
   bool cut = false;  // it may have begun, and was ended with the request's time
 };
 
-// Why the sandbox will not take a request's files; nullopt: it will.
-[[nodiscard]] std::optional<sandbox::SandboxFailure> refusal_of_files(
-    const record::Record& record, const sandbox::SandboxInfo& info);
-
+using LearnOutcome = std::variant<sandbox::SandboxInfo, NotRun>;
 using RunStepOutcome = std::variant<Ran, NotRun>;
 
 class RunStep {
@@ -41,6 +39,10 @@ class RunStep {
   RunStep(const Services& services, const Submission& submission, Spending& spending,
           const sbx::async::Cancellation& stop)
       : services_(services), submission_(submission), spending_(spending), stop_(stop) {}
+
+  // What the sandbox offers, asked now, if it takes `files`. The event of NotRun: kSandboxFailed,
+  // or, with stop raised, kCancelled.
+  [[nodiscard]] sbx::async::Task<LearnOutcome> learn(const std::vector<record::RequestFile>& files);
 
   // Reserves, runs, settles. The event of NotRun: kSandboxFailed, kCeilingReached, kLedgerFailed,
   // or, with stop raised, kCancelled.

@@ -57,21 +57,14 @@ Task<void> ToolsDriver::run() {
 // Nothing is asked of a model before the sandbox is known to be there, now.
 Task<std::optional<Ending>> ToolsDriver::learn_sandbox() {
   std::optional<Ending> ending;
-  sandbox::InfoOutcome outcome = co_await services_.sandbox.info(&stop_);
-  if (auto* info = std::get_if<sandbox::SandboxInfo>(&outcome)) {
-    info_ = std::move(*info);
-    const auto refusal = refusal_of_files(record_, *info_);
-    if (!refusal) co_return ending;
-    detail_ = with_fix(refusal->detail, refusal->fix);
-    fix_ = refusal->fix;
-    ending = Ending{Reason::kSandbox, FailureClass::kSandbox, {}};
-    co_return ending;
+  LearnOutcome outcome = co_await runs_.learn(record_.files);
+  if (const auto* none = std::get_if<NotRun>(&outcome)) {
+    detail_ = none->detail;
+    fix_ = none->fix;
+    ending = ending_of(none->event);
+  } else {
+    info_ = std::get<sandbox::SandboxInfo>(std::move(outcome));
   }
-  const auto& failure = std::get<sandbox::SandboxFailure>(outcome);
-  detail_ = with_fix(failure.detail, failure.fix);
-  fix_ = failure.fix;
-  ending = stop_.cancelled() ? Ending{.reason = Reason::kCancelled}
-                             : Ending{Reason::kSandbox, FailureClass::kSandbox, {}};
   co_return ending;
 }
 
@@ -98,6 +91,8 @@ Ending ToolsDriver::ending_of(const Event& event) const {
       return {.reason = Reason::kCeiling, .ceiling = event.ceiling};
     case Event::Kind::kProviderFailed:
       return {.reason = Reason::kProvider, .failure = FailureClass::kProvider};
+    case Event::Kind::kSandboxFailed:
+      return {.reason = Reason::kSandbox, .failure = FailureClass::kSandbox};
     default:
       return {.reason = Reason::kInternal};
   }
