@@ -140,8 +140,8 @@ class Words {
 
 struct Parsed {
   Arguments arguments;
-  std::vector<const Option*> given;  // options of one value
-  std::string unknown;               // the first one
+  std::vector<const Option*> given;
+  std::string unknown;  // the first one
 };
 
 // "-" is a program, and "--" stands before one.
@@ -157,12 +157,11 @@ const Option* find_option(Predicate predicate) {
 
 Result<void> give(const Option& option, const std::string& value, Parsed& parsed) {
   auto& given = parsed.given;
-  if (option.takes == Takes::kOne) {
-    if (std::find(given.begin(), given.end(), &option) != given.end()) {
-      return invalid(std::string(option.name) + " is given twice", "give it once");
-    }
-    given.push_back(&option);
+  if (option.takes == Takes::kOne &&
+      std::find(given.begin(), given.end(), &option) != given.end()) {
+    return invalid(std::string(option.name) + " is given twice", "give it once");
   }
+  given.push_back(&option);
   if (option.limit.empty()) {
     option.set(parsed.arguments, value);
   } else {
@@ -230,6 +229,13 @@ std::optional<Verb> verb_from(const std::string& word) {
   return std::nullopt;
 }
 
+std::string_view name_of(Verb verb) {
+  const auto* const found =
+      std::find_if(kVerbs.begin(), kVerbs.end(),
+                   [&](const VerbName& candidate) { return candidate.verb == verb; });
+  return found == kVerbs.end() ? std::string_view() : found->name;
+}
+
 // Decides what the words after the options mean. After CODE they are its arguments, all of them.
 Result<void> take_program(Words& words, Parsed& parsed) {
   Arguments& out = parsed.arguments;
@@ -251,20 +257,45 @@ Result<void> take_program(Words& words, Parsed& parsed) {
   return {};
 }
 
-// `explain` takes what a run takes; the other verbs take no program.
-Result<void> check_verb(const Arguments& arguments) {
-  if (arguments.verb == Verb::kExplain && arguments.json) {
+struct VerbOptions {
+  Verb verb;
+  std::vector<std::string_view> taken;
+};
+
+// `explain` takes what a run takes, but for --json; the other verbs take no program and few
+// options.
+Result<void> check_verb(const Parsed& parsed) {
+  const Verb verb = parsed.arguments.verb;
+  if (verb == Verb::kExplain && parsed.arguments.json) {
     return invalid("explain has no --json: it is text for people",
                    "sbx-run --json gives limits and layers with each result");
   }
-  if (arguments.verb != Verb::kDoctor && arguments.verb != Verb::kSelftest) return {};
-  if (arguments.source == Source::kNone) return {};
-  const char* const name = arguments.verb == Verb::kDoctor ? "doctor" : "selftest";
-  return invalid(std::string(name) + " takes no program",
-                 "to run a file of that name: sbx-run ./" + std::string(name));
+  static const VerbOptions kFew[] = {
+      {Verb::kDoctor, {"--json", "--rootfs"}},
+      {Verb::kSelftest, {"--json", "--rootfs", "--profile", "--allow-missing"}}};
+  for (const auto& [of, taken] : kFew) {
+    if (of != verb) continue;
+    const std::string name(name_of(verb));
+    if (parsed.arguments.source != Source::kNone) {
+      return invalid(name + " takes no program", "to run a file of that name: sbx-run ./" + name);
+    }
+    for (const Option* const option : parsed.given) {
+      if (std::find(taken.begin(), taken.end(), option->name) == taken.end()) {
+        return invalid(name + " has no " + std::string(option->name),
+                       "sbx-run " + name + " --help lists its options");
+      }
+    }
+  }
+  return {};
 }
 
-Result<void> check_run(const Arguments& arguments) {
+Result<void> check_run(const Parsed& parsed) {
+  const Arguments& arguments = parsed.arguments;
+  const bool named = std::any_of(parsed.given.begin(), parsed.given.end(),
+                                 [](const Option* option) { return option->name == "--language"; });
+  if (named && arguments.language.empty()) {
+    return invalid("--language needs a name", "leave it out to have it guessed from the file's");
+  }
   if (arguments.source == Source::kCommand && !arguments.language.empty()) {
     return invalid("-l is for a program's text, not for a command after --");
   }
@@ -294,8 +325,8 @@ Result<Arguments> parse_arguments(const std::vector<std::string>& typed) {
   if (parsed.arguments.verb != Verb::kRun) return std::move(parsed.arguments);
   if (verb) parsed.arguments.verb = *verb;
   SBX_TRY(take_program(words, parsed));
-  SBX_TRY(check_verb(parsed.arguments));
-  SBX_TRY(check_run(parsed.arguments));
+  SBX_TRY(check_verb(parsed));
+  SBX_TRY(check_run(parsed));
   return std::move(parsed.arguments);
 }
 

@@ -193,6 +193,19 @@ Error not_saved(int root, const std::string& path, Error error) {
   return refused(fmt::format("{} was removed while the program ran", render_path(path)));
 }
 
+// Makes a file that is gone at once, as save() would: access(2) does not tell of a file system that
+// is read-only, has no room, or takes no files (proc, sysfs). 0, or why it cannot be.
+int try_to_make_a_file(int directory) {
+  const auto unnamed = sys::open_beneath(directory, ".", O_TMPFILE | O_WRONLY, kFileMode, kBeneath);
+  if (unnamed) return 0;
+  if (!lacks_tmpfile(unnamed.error().sys_errno)) return unnamed.error().sys_errno;
+  const std::string name = temporary_name();
+  const auto named = sys::open_beneath(directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW,
+                                       kFileMode, kBeneath);
+  if (!named) return named.error().sys_errno;
+  return ::unlinkat(directory, name.c_str(), 0) == 0 ? 0 : errno;
+}
+
 Error not_usable(const std::string& path, int sys_errno) {
   Error error = refused(path + " cannot be written");
   error.sys_errno = sys_errno;
@@ -212,13 +225,7 @@ Result<OutputDirectory> OutputDirectory::open(const std::string& path) {
   // The path itself is the caller's word, so links in it are followed.
   auto fd = sys::open(path, O_RDONLY | O_DIRECTORY);
   if (!fd) return not_usable(path, fd.error().sys_errno);
-  // The real thing, not access(2): a read-only or full-of-quota file system shows here too.
-  auto probe = sys::open_beneath(fd->get(), ".", O_TMPFILE | O_WRONLY, kFileMode, kBeneath);
-  if (!probe) {
-    const int cause = probe.error().sys_errno;
-    if (!lacks_tmpfile(cause)) return not_usable(path, cause);
-    if (::faccessat(fd->get(), ".", W_OK | X_OK, AT_EACCESS) != 0) return not_usable(path, errno);
-  }
+  if (const int cause = try_to_make_a_file(fd->get())) return not_usable(path, cause);
   return OutputDirectory(path, *std::move(fd));
 }
 

@@ -253,6 +253,19 @@ TEST(Arguments, AMissingValueIsNamed) {
   EXPECT_EQ(refused({"--memory"}), "--memory needs a value");
   EXPECT_EQ(refused({"-c"}), "-c needs a value");
   EXPECT_EQ(refused({"-l", "bash", "-t"}), "--timeout needs a value");
+  EXPECT_EQ(refused({"--language=", "-c", "1"}), "--language needs a name");
+  EXPECT_EQ(refused({"-l", "", "a.py"}), "--language needs a name");
+}
+
+TEST(Arguments, AVerbTakesItsOwnOptionsAlone) {
+  EXPECT_EQ(parsed({"--json", "doctor", "--rootfs", "host"}).verb, Verb::kDoctor);
+  EXPECT_EQ(parsed({"selftest", "--profile", "judge", "--allow-missing", "cgroup"}).verb,
+            Verb::kSelftest);
+  EXPECT_EQ(refused({"doctor", "-t", "5"}), "doctor has no --timeout");
+  EXPECT_EQ(refused({"--memory", "5M", "doctor"}), "doctor has no --memory");
+  EXPECT_EQ(refused({"doctor", "--learn"}), "doctor has no --learn");
+  EXPECT_EQ(refused({"selftest", "--input", "a"}), "selftest has no --input");
+  EXPECT_EQ(refused({"selftest", "-c", "1"}), "selftest takes no program");
 }
 
 TEST(Arguments, AMarkNeedsACommand) {

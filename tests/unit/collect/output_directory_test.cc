@@ -130,6 +130,17 @@ TEST_F(OutputDirectoryTest, SaysThatItWasRemovedMeanwhile) {
   EXPECT_THAT(names_in(path), ::testing::IsEmpty());
 }
 
+// Where no file can be made, that shows before a program has run for nothing; access(2) tells root
+// that he may.
+TEST_F(OutputDirectoryTest, RefusesFileSystemsThatTakeNoFiles) {
+  for (const std::string path : {"/proc", "/proc/self/fd", "/sys", "/sys/kernel"}) {
+    const auto opened = OutputDirectory::open(path);
+    ASSERT_FALSE(opened) << path;
+    EXPECT_EQ(opened.error().detail, path + " cannot be written");
+    EXPECT_FALSE(OutputDirectory::check(path)) << path;
+  }
+}
+
 TEST_F(OutputDirectoryTest, SavesUnderTheExactBytesOfAName) {
   const std::string longest(255, '\xFF');
   for (const std::string& name : {std::string("-rf"), std::string("a\nb"), longest}) {
