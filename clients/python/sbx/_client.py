@@ -62,7 +62,7 @@ def _input_file(name: str, content: FileContent) -> Dict[str, str]:
     if not isinstance(content, (bytes, bytearray, memoryview)):
         raise TypeError(f"files[{name!r}] is {type(content).__name__}: give bytes, or a "
                         "pathlib.Path to read them from")
-    return {"name": name, "content_base64": base64.b64encode(content).decode()}
+    return {"name": name, "content_base64": base64.b64encode(bytes(content)).decode()}
 
 
 def result_or_raise(json: Any) -> ExecutionResult:
@@ -93,7 +93,8 @@ def stream_at(transport: Transport, target: str, body: Mapping[str, Any]) -> Run
 class RunStream:
     """Events of a run that is on. Iterate once; closing it before the end cancels the run.
 
-    Leaving the iteration closes it too. More events of a stream that is closed are a ValueError.
+    Leaving the iteration closes it too. More events of a stream that is closed are a ValueError,
+    also when another thread closes it while one is waited for.
     """
 
     def __init__(self, reply: Reply) -> None:
@@ -114,9 +115,7 @@ class RunStream:
     def __iter__(self) -> Iterator[Event]:
         with self:
             while self._result is None:
-                if self._closed:
-                    raise ValueError("the stream is closed: it gives no more events")
-                line = self._reply.readline()
+                line = self._next_line()
                 if not line.endswith(b"\n"):
                     raise Failed("the events ended before the result", code="cut_off",
                                  fix=SBXD.see_log)
@@ -126,6 +125,12 @@ class RunStream:
                 if isinstance(event, Finished):
                     self._result = result_or_raise(event.result.raw)
                 yield event
+
+    def _next_line(self) -> bytes:
+        try:
+            return self._reply.readline()
+        except ValueError as error:
+            raise ValueError("the stream is closed: it gives no more events") from error
 
     def _wait_for_end_of(self, run: Started) -> None:
         """The limits that are applied are those that count."""

@@ -127,7 +127,8 @@ class Session:
                     return self._put(path, whole, info.st_size)
                 return self._put(path, _pieces(file), None)
         if isinstance(source, (bytes, bytearray, memoryview)):
-            return self._put(path, bytes(source), len(source))
+            content = bytes(source)  # len() of a memoryview may count more than bytes
+            return self._put(path, content, len(content))
         if isinstance(source, str):
             raise TypeError("source is a str, which may be text or a path: give bytes, or a "
                             "pathlib.Path")
@@ -227,8 +228,9 @@ def _checked(pieces: Iterator[Any]) -> Iterator[bytes]:
     for piece in pieces:
         if not isinstance(piece, (bytes, bytearray, memoryview)):
             raise arguments.wrong_type("a piece of source", "bytes", piece)
-        if piece:  # an empty chunk would end the body
-            yield bytes(piece)
+        content = bytes(piece)
+        if content:  # an empty chunk would end the body
+            yield content
 
 
 def _session_info(json: Any) -> SessionInfo:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import http.client
 import json
 import os
 import socket
 import stat
+import threading
 import time
 from types import TracebackType
-from typing import IO, Any, Dict, Iterable, List, Mapping, Optional, Tuple, Type, Union
+from typing import IO, Any, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple, Type, Union
 from urllib.parse import quote
 
 from . import _arguments as arguments
@@ -60,7 +62,7 @@ class _Connection(http.client.HTTPConnection):
 
     def send(self, data: Any) -> None:
         """The time limit is of a piece: sendall() has one for all that it is given."""
-        view = memoryview(data)  # http.client takes apart what has pieces of its own
+        view = memoryview(data).cast("B")  # http.client takes apart what has pieces of its own
         try:
             for start in range(0, len(view), PIECE):
                 super().send(view[start:start + PIECE])
@@ -83,14 +85,22 @@ class Patience:
 
     def change(self, fitting: float) -> None:
         self.seconds = self._chosen(fitting)
-        if self.socket is not None and self.socket.fileno() >= 0:  # else all has been read
-            self.socket.settimeout(self.seconds)
+        if self.socket is not None:
+            with contextlib.suppress(OSError):  # closed: all has been read
+                self.socket.settimeout(self.seconds)
+
+    def shut_down(self) -> None:
+        """Whoever waits on the socket is woken, and so is the daemon."""
+        if self.socket is not None:
+            with contextlib.suppress(OSError):  # closed, or the daemon has left
+                self.socket.shutdown(socket.SHUT_RDWR)
 
 
 class Reply:
     """An answer of 2xx, to be read. Closes its connection at the end of the with block.
 
-    As with files, reading it after that is a ValueError.
+    As with files, reading it after that is a ValueError. It may be closed by another thread than
+    reads it: the daemon sees that at once, and what is being read is a ValueError too.
     """
 
     def __init__(self, daemon: Daemon, connection: http.client.HTTPConnection,
@@ -101,17 +111,15 @@ class Reply:
         self._patience = patience
         self._read = 0
         self._closed = False
+        self._reading = threading.Lock()  # http.client's objects are for one thread
 
     def header(self, name: str) -> Optional[str]:
         return self._response.getheader(name)
 
     def read(self, size: Optional[int] = None) -> bytes:
         """Up to `size` bytes, b"" at the end; without it everything. Raises Failed when cut off."""
-        self._check_open()
-        try:
+        with self._open():
             piece = self._response.read() if size is None else self._response.read(size)
-        except (http.client.HTTPException, OSError) as error:
-            raise _cut_off(self._daemon, error, self._patience.seconds) from error
         self._read += len(piece)
         length = self.header("Content-Length")
         # What is read in pieces may end too early without a word of http.client's.
@@ -120,11 +128,8 @@ class Reply:
         return piece
 
     def readline(self) -> bytes:
-        self._check_open()
-        try:
+        with self._open():
             return self._response.readline()
-        except (http.client.HTTPException, OSError) as error:
-            raise _cut_off(self._daemon, error, self._patience.seconds) from error
 
     def wait_at_most(self, seconds: float) -> None:
         """For each byte from now on, unless the client was made with a time-out."""
@@ -146,14 +151,38 @@ class Reply:
             target.write(piece)
             size += len(piece)
 
+    @contextlib.contextmanager
+    def _open(self) -> Iterator[None]:
+        """For one reading: its errors are the daemon's, unless it was closed meanwhile."""
+        try:
+            with self._reading:
+                self._check_open()
+                yield
+                self._check_open()
+        except (http.client.HTTPException, OSError) as error:
+            self._check_open()
+            raise _cut_off(self._daemon, error, self._patience.seconds) from error
+        finally:
+            if self._closed:
+                self._release()
+
     def _check_open(self) -> None:
         if self._closed:
             raise ValueError("it is closed: nothing can be read from it any more")
 
     def close(self) -> None:
         self._closed = True
-        self._response.close()
-        self._connection.close()
+        self._patience.shut_down()  # a reading that waits ends
+        self._release()
+
+    def _release(self) -> None:
+        """Unless it is being read: then the reading does it, at its end."""
+        if self._reading.acquire(blocking=False):
+            try:
+                self._response.close()
+                self._connection.close()
+            finally:
+                self._reading.release()
 
     def __enter__(self) -> Reply:
         return self
@@ -267,31 +296,38 @@ def error_of(daemon: Daemon, status: int, retry_after: Optional[str], body: byte
     except ValueError:
         return daemon.stranger(f"HTTP status {status}, without a word that this client knows",
                                status)
+
+    def said(name: str) -> str:
+        value = problem.get(name)
+        return value if isinstance(value, str) else ""
+
     kind: Type[SandboxError] = Refused
     if status in (429, 503):
         kind = Unavailable
     elif status >= 500 or status < 400:
         kind = Failed
-    fix = str(problem.get("fix", ""))
+    fix = said("fix")
     unknown = ("method_not_allowed",) if may_be_gone else ("not_found", "method_not_allowed")
-    if status in (404, 405) and problem.get("code") in unknown:
+    if status in (404, 405) and said("code") in unknown:
         kind, fix = Failed, daemon.one_version
-    message = str(problem.get("detail") or problem.get("title") or f"HTTP status {status}")
-    if problem.get("field"):
-        message = f"{problem['field']}: {message}"
-    allowed = [str(each) for each in problem.get("allowed", ())]
+    message = said("detail") or said("title") or f"HTTP status {status}"
+    if said("field"):
+        message = f"{said('field')}: {message}"
+    listed = problem.get("allowed")
+    allowed = [str(each) for each in listed] if isinstance(listed, list) else []
     if allowed:
         message += f" Allowed: {', '.join(allowed)}."
-    return kind(message, code=str(problem.get("code", "")), fix=fix, status=status,
-                field=str(problem.get("field", "")), allowed=allowed,
-                retry_after=_seconds(retry_after), problem=problem)
+    return kind(message, code=said("code"), fix=fix, status=status, field=said("field"),
+                allowed=allowed, retry_after=_seconds(retry_after), problem=problem)
 
 
 def _seconds(text: Optional[str]) -> Optional[float]:
+    """None for what is no time that can be waited."""
     try:
-        return None if text is None else float(text)
+        value = float(text or "nan")
     except ValueError:
         return None
+    return value if 0 <= value <= LONGEST else None
 
 
 def _cut_off(daemon: Daemon, error: Exception, seconds: float) -> SandboxError:

@@ -93,7 +93,8 @@ class RequestStream:
     """Events of a request. Iterate once; closing it before the end cancels the request.
 
     A connection that is lost is made again, and no event with it: agentd may be restarted. More
-    events of a stream that is closed are a ValueError.
+    events of a stream that is closed are a ValueError, also when another thread closes it while one
+    is waited for.
     """
 
     def __init__(self, transport: Transport, request_id: str, cancel: bool = True) -> None:
@@ -102,6 +103,7 @@ class RequestStream:
         self._cancel = cancel
         self._closed = False
         self._seen = 0
+        self._reply: Optional[Reply] = None  # that events are read from
         self._result: Optional[AgentResult] = None
 
     @property
@@ -143,10 +145,19 @@ class RequestStream:
         target = _target(self.id, "/events")
         with self._transport.request("GET", target, headers=headers,
                                      patience=EVENT_PATIENCE) as reply:
-            for event in _events(reply):
+            self._reply = reply
+            self._check_open()  # close() may not have known it yet
+            for event in self._events_of(reply):
                 if event.kind != "end":  # wanted again, should the record not be had
                     self._seen = event.id
                 yield event
+
+    def _events_of(self, reply: Reply) -> Iterator[AgentEvent]:
+        try:
+            yield from _events(reply)
+        except ValueError:
+            self._check_open()  # in the words of streams
+            raise
 
     def _end(self) -> None:
         self._result = _record(self._transport, self.id)
@@ -160,6 +171,8 @@ class RequestStream:
     def close(self) -> None:
         """Cancels the request, unless it has ended, or is only followed."""
         self._closed = True
+        if self._reply is not None:
+            self._reply.close()
         if self._cancel and self._result is None:
             # It may have ended meanwhile; or agentd has, and what it worked on with it.
             with contextlib.suppress(SandboxError):

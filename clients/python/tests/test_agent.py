@@ -5,12 +5,15 @@ import json
 import os
 import pathlib
 import tempfile
+import threading
+import time
 import unittest
 from unittest import mock
 
 import sbx.agent
 from sbx import Failed, Refused, SandboxError, Unavailable
-from sbx.agent import (AgentClient, Budget, RequestFailed, run_agent, run_request, stream_request)
+from sbx.agent import (AgentClient, Budget, RequestFailed, RequestStream, run_agent, run_request,
+                       stream_request)
 
 from .fake import FakeDaemon, answer, problem
 
@@ -254,6 +257,45 @@ class Events(unittest.TestCase):
             with self.assertRaisesRegex(ValueError, "the stream is closed"):
                 for _ in stream:
                     stream.close()
+
+    def test_another_thread_may_close_a_stream_that_is_waited_for(self):
+        class Waiting(FakeDaemon):
+            def _serve_one(self, connection):
+                if connection.recv(65536).startswith(b"DELETE"):
+                    cancelled.set()
+                    connection.sendall(CANCELLED)
+                    return
+                connection.sendall(events(event(1)))
+                threading.Thread(target=self._until_left, args=(connection.dup(),)).start()
+
+            def _until_left(self, connection):
+                with connection:
+                    while connection.recv(65536):
+                        pass
+                left.set()
+
+        def iterate(stream):
+            try:
+                for _ in stream:
+                    told.set()
+            except Exception as error:
+                raised.append(error)
+
+        for cancels in (True, False):
+            cancelled, left, told, raised = (threading.Event(), threading.Event(),
+                                             threading.Event(), [])
+            with Waiting(b"") as daemon:
+                stream = RequestStream(AgentClient(daemon.path).transport, "rq_1", cancels)
+                reader = threading.Thread(target=iterate, args=(stream,))
+                reader.start()
+                self.assertTrue(told.wait(60))
+                time.sleep(0.1)  # it reads again
+                stream.close()
+                self.assertTrue(left.wait(60))
+                reader.join(60)
+            self.assertEqual(cancelled.is_set(), cancels)
+            self.assertEqual([type(error) for error in raised], [ValueError])
+            self.assertRegex(str(raised[0]), "the stream is closed")
 
     def test_following_another_request_does_not_cancel_it(self):
         with FakeDaemon(events(event(1))) as daemon:

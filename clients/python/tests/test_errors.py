@@ -69,6 +69,20 @@ class Problems(unittest.TestCase):
 
 
 class Strangers(unittest.TestCase):
+    def test_members_of_another_kind_are_passed_over(self):
+        for wrong in (5, True, None, "memory", {"a": 1}, [1, None]):
+            error = error_of(problem(422, "x", detail="no", allowed=wrong))
+            self.assertIsInstance(error, Refused)
+            self.assertEqual(error.allowed, ("1", "None") if isinstance(wrong, list) else ())
+        for wrong in (5, True, None, {"a": 1}, ["a"]):
+            error = error_of(problem(404, wrong, title=wrong, detail=wrong, fix=wrong, field=wrong))
+            self.assertEqual((error.code, error.fix, error.field, str(error)),
+                             ("", "", "", "HTTP status 404"))
+        for wrong in ("soon", "nan", "inf", "-1", "1e300", ""):
+            error = error_of(problem(503, "x", f"Retry-After: {wrong}\r\n"))
+            self.assertIsInstance(error, Unavailable)
+            self.assertIsNone(error.retry_after, wrong)
+
     def test_what_is_no_sbxd_is_said_to_be_none(self):
         for said in (b"SSH-2.0-OpenSSH\r\n", answer(b"<html>"), answer(b"<html>", 404),
                      answer({"hello": 1}), answer([]), answer(result(files=[{}])),

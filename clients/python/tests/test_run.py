@@ -1,9 +1,13 @@
 """Single runs: what is asked, and what is made of the answer."""
 
+import array
+import base64
 import gc
 import json
 import pathlib
 import tempfile
+import threading
+import time
 import unittest
 
 import sbx
@@ -184,6 +188,45 @@ class StreamCode(unittest.TestCase):
                     use(stream)
                 with self.assertRaisesRegex(RuntimeError, "closed before its last event"):
                     _ = stream.result
+
+    def test_another_thread_may_close_a_stream_that_is_waited_for(self):
+        class Waiting(FakeDaemon):
+            def _serve_one(self, connection):
+                connection.recv(65536)
+                connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n" + lines(STARTED))
+                while connection.recv(65536):
+                    pass
+                self.disconnected.set()
+
+        def iterate(stream):
+            try:
+                for _ in stream:
+                    started.set()
+            except Exception as error:
+                raised.append(error)
+
+        started, raised = threading.Event(), []
+        with Waiting(b"") as daemon:
+            stream = stream_code("", socket=daemon.path)
+            reader = threading.Thread(target=iterate, args=(stream,))
+            reader.start()
+            self.assertTrue(started.wait(60))
+            time.sleep(0.1)  # it reads again
+            asked = time.monotonic()
+            stream.close()
+            self.assertTrue(daemon.disconnected.wait(60))
+            reader.join(60)
+            self.assertLess(time.monotonic() - asked, 20)
+        self.assertEqual([type(error) for error in raised], [ValueError])
+        self.assertRegex(str(raised[0]), "the stream is closed")
+
+    def test_bytes_of_any_item_size_are_all_sent(self):
+        numbers = memoryview(array.array("i", [1, 2, 3]))
+        for content in (numbers, numbers[::2]):
+            with FakeDaemon(answer(result())) as daemon:
+                run_code("", files={"a": content}, socket=daemon.path)
+                sent = daemon.requests[0].json()["files"][0]["content_base64"]
+            self.assertEqual(base64.b64decode(sent), bytes(content))
 
     def test_a_stream_that_has_ended_stays_so(self):
         with FakeDaemon(answer(lines(STARTED, RESULT))) as daemon:

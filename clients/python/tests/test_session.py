@@ -1,5 +1,6 @@
 """Sessions and their files, by a scripted daemon."""
 
+import array
 import io
 import os
 import pathlib
@@ -95,14 +96,19 @@ class Files(unittest.TestCase):
         with tempfile.TemporaryDirectory() as directory:
             path = pathlib.Path(directory, "f")
             path.write_bytes(b"of a path")
+            ints = memoryview(array.array("i", [1, 2, 3]))
             for source, sent in ((b"bytes", b"bytes"), (path, b"of a path"), (b"", b""),
                                  (io.BytesIO(b"of a file"), b"of a file"),
-                                 (iter([b"in ", b"pieces"]), b"in pieces")):
+                                 (iter([b"in ", b"pieces"]), b"in pieces"),
+                                 (ints, bytes(ints)), (ints[::2], bytes(ints[::2])),
+                                 (iter([ints]), bytes(ints))):
                 with FakeDaemon(MADE, answer({"path": "p", "size": len(sent)}, 201)) as daemon:
                     self.assertEqual(self.session(daemon).put("a b/é", source), len(sent))
                     put = daemon.requests[1]
                     self.assertEqual(put.target, "/v1/sessions/s1/files/a%20b/%C3%A9")
                     self.assertEqual(put.body, sent)
+                    if "Transfer-Encoding" not in put.head:
+                        self.assertIn(f"\r\nContent-Length: {len(sent)}\r\n", put.head)
 
     def put_path(self, path):
         """The upload as it was sent, and what put() gave."""
