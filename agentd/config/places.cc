@@ -1,7 +1,6 @@
 #include "agentd/config/places.h"
 
 #include <fcntl.h>
-#include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -53,19 +52,14 @@ std::string find_socket(const std::string& given, const char* variable, const ch
   return only_system ? system : users;
 }
 
-// SECURITY: what is followed here could be changed to point elsewhere later.
-sbx::Result<sbx::UniqueFd> open_state_directory(const std::string& path) {
-  auto fd = sbx::sys::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (fd) return *std::move(fd);
-  std::error_code unresolved;
-  if (std::filesystem::is_symlink(path, unresolved)) {
-    const std::string target = std::filesystem::canonical(path, unresolved).string();
-    return sbx::host_lacks(
-        "open", 0, path + " is a symbolic link",
-        "name the directory itself with --state-dir" + (target.empty() ? "" : ": " + target));
+// Empty, or agentd's since it was: each file that agentd makes there is 0600.
+bool may_be_read(const std::string& path) {
+  struct stat info{};
+  if (::lstat((path + "/" + kDatabase).c_str(), &info) == 0) {
+    return S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 0077) == 0;
   }
-  return sbx::host_lacks("open", fd.error().sys_errno, path,
-                         "make it a directory of agentd's, or name another with --state-dir");
+  std::error_code unread;
+  return std::filesystem::is_empty(path, unread) && !unread;
 }
 
 }  // namespace
@@ -85,16 +79,15 @@ sbx::Result<void> make_places(const Places& places) {
     const std::string parent = places.socket.substr(0, places.socket.rfind('/'));
     if (!parent.empty()) SBX_TRY(sbx::make_with_parents(parent, 0755));
   }
-  SBX_TRY(sbx::make_with_parents(places.state_dir, 0700));
-  SBX_ASSIGN(const sbx::UniqueFd fd, open_state_directory(places.state_dir));
-  struct stat info{};
-  if (::fstat(fd.get(), &info) != 0) return sbx::sys_error("fstat", places.state_dir);
-  if (info.st_uid != ::geteuid()) {
-    return sbx::host_lacks(
-        "open", 0, places.state_dir + " belongs to somebody else",
-        fmt::format("chown -R {} {}, or name another place", ::geteuid(), places.state_dir));
-  }
-  if (::fchmod(fd.get(), 0700) != 0) return sbx::sys_error("fchmod", places.state_dir);
+  sbx::FreshDirectories fresh;
+  SBX_TRY(sbx::private_directory(
+      places.state_dir,
+      {.uid = ::geteuid(),
+       .gid = ::getegid(),
+       .way_out = "name another with --state-dir",
+       .may_be_read = [&](const sbx::UniqueFd&) { return may_be_read(places.state_dir); }},
+      fresh));
+  fresh.keep();
   return {};
 }
 

@@ -9,6 +9,8 @@
 
 namespace agentd::config {
 
+inline constexpr const char* kDatabase = "agentd.db";  // in the state directory
+
 struct Places {
   std::string socket;       // empty: there is nowhere to put one
   std::string sbxd_socket;  // empty: not configured, to be found when it is needed
@@ -19,7 +21,9 @@ struct Places {
 // kInvalid when there is no home for state.
 [[nodiscard]] sbx::Result<Places> choose_places(const AgentConfig& config, bool root);
 
-// The state directory (0700), those above it and the socket's. kHost when it is somebody else's.
+// The state directory (0700), those above it and the socket's, where they are missing. One that is
+// there is never changed: it is taken when it is ours and shut to others, or when others may only
+// read it and it is empty or has been agentd's since. Otherwise kHost, with the fix.
 [[nodiscard]] sbx::Result<void> make_places(const Places& places);
 
 // Holds the state directory for one agentd, until the descriptor is closed: a second one would end

@@ -80,7 +80,7 @@ Result<void> keep_memory_private() {
 }
 
 std::string database_path(const config::Places& places) {
-  return places.state_dir + "/agentd.db";
+  return places.state_dir + "/" + config::kDatabase;
 }
 
 // SQLite's errors do not say which file it is.

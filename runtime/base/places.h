@@ -3,10 +3,12 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "runtime/base/result.h"
+#include "runtime/base/unique_fd.h"
 
 namespace sbx {
 
@@ -29,6 +31,7 @@ class FreshDirectories {
   FreshDirectories& operator=(const FreshDirectories&) = delete;
   ~FreshDirectories();
   void add(std::string path) { paths_.push_back(std::move(path)); }
+  [[nodiscard]] bool hold(const std::string& path) const;
   void keep() { paths_.clear(); }
 
  private:
@@ -39,5 +42,20 @@ class FreshDirectories {
 // as it is; what was made is added to `fresh`. kHost, with the fix, where one cannot be made.
 [[nodiscard]] Result<void> make_with_parents(const std::string& path, mode_t mode,
                                              FreshDirectories* fresh = nullptr);
+
+// Whose a private directory is, and what an operator can do where one cannot be taken.
+struct PrivateOwner {
+  uid_t uid = 0;
+  gid_t gid = 0;
+  std::string way_out{};  // "name another with --state-dir"
+  // Where others may read what is there, but not change it: true takes it. Without it: refused.
+  std::function<bool(const UniqueFd&)> may_be_read{};
+};
+
+// A directory for its owner alone, opened without following a link. One that is missing is made,
+// 0700 and his, and added to `fresh`. SECURITY: one that is there is looked at and never changed,
+// since it may be the system's: kHost, with the fix, where it is not his or others may get at it.
+[[nodiscard]] Result<UniqueFd> private_directory(const std::string& path, const PrivateOwner& owner,
+                                                 FreshDirectories& fresh);
 
 }  // namespace sbx

@@ -96,23 +96,30 @@ Result<void> check_way(const std::string& path, const std::optional<ServiceUser>
                     fmt::format("chmod o+x {}, or {}", shut, way_out));
 }
 
-// SECURITY: opened without following a link, so that what is given away is what was looked at.
 Result<void> make_own(const std::string& path, const std::optional<ServiceUser>& user,
                       const char* way_out, FreshDirectories& fresh) {
-  SBX_TRY(make_with_parents(path, 0700, &fresh));
-  SBX_ASSIGN(const UniqueFd fd, sys::open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW));
-  struct stat info{};
-  if (::fstat(fd.get(), &info) != 0) return sys_error("fstat", path);
-  const uid_t owner = user ? user->uid : ::geteuid();
-  const bool roots = user && info.st_uid == 0;
-  if (!roots && info.st_uid != owner) {
-    return host_lacks(
-        "open", 0, fmt::format("{} belongs to somebody else (uid {})", path, info.st_uid),
-        fmt::format("{}; or, where no other sbxd uses it, chown -R {} {}", way_out, owner, path));
+  PrivateOwner owner{.uid = ::geteuid(), .gid = ::getegid(), .way_out = way_out};
+  if (user) {
+    owner.uid = user->uid;
+    owner.gid = user->gid;
   }
-  if (roots && ::fchown(fd.get(), user->uid, user->gid) != 0) return sys_error("fchown", path);
-  if (::fchmod(fd.get(), 0700) != 0) return sys_error("fchmod", path);
+  SBX_TRY(private_directory(path, owner, fresh));
   return {};
+}
+
+// Ours and root's sbx-run's: the service's user and its clients must get through, also past an
+// administrator's umask.
+Result<void> make_run_directory(const Places& places) {
+  if (::mkdir(kRunDirectory, 0755) == 0) {
+    if (::chmod(kRunDirectory, 0755) != 0) return sys_error("chmod", kRunDirectory);
+    return {};
+  }
+  const std::string below = std::string(kRunDirectory) + "/";
+  const bool used = places.socket.starts_with(below) || places.runtime_dir.starts_with(below);
+  struct stat info{};
+  if (!used || ::stat(kRunDirectory, &info) != 0 || (info.st_mode & S_IXOTH) != 0) return {};
+  return host_lacks("open", EACCES, std::string(kRunDirectory) + " is shut to the service's user",
+                    std::string("chmod 755 ") + kRunDirectory);
 }
 
 }  // namespace
@@ -139,11 +146,7 @@ Result<Places> choose_places(const DaemonConfig& config, const policy::RuntimeCo
 
 Result<void> make_places(const Places& places, const std::optional<ServiceUser>& user,
                          FreshDirectories& fresh) {
-  // Ours and root's sbx-run's: the service's user and its clients must get through, also where an
-  // administrator's umask or an earlier version shut it.
-  if (user && (::mkdir(kRunDirectory, 0755) == 0 || errno == EEXIST)) {
-    if (::chmod(kRunDirectory, 0755) != 0) return sys_error("chmod", kRunDirectory);
-  }
+  if (user) SBX_TRY(make_run_directory(places));
   if (!places.socket.empty()) SBX_TRY(make_with_parents(parent_of(places.socket), 0755, &fresh));
   SBX_TRY(make_with_parents(places.state_dir, user ? 0755 : 0700, &fresh));
   SBX_TRY(check_top(places.state_dir, user));

@@ -28,7 +28,8 @@ struct Places {
                                            const policy::RuntimeConfig& runtime, bool root);
 
 // Makes the directories, those above them included, and gives `user` what is his; what was made is
-// added to `fresh`. kHost when one is there and somebody else's, or where `user` cannot get to it.
+// added to `fresh`. What is there is never changed: kHost when it is somebody else's, when others
+// may get at what is private, or where `user` cannot get to it.
 [[nodiscard]] Result<void> make_places(const Places& places, const std::optional<ServiceUser>& user,
                                        FreshDirectories& fresh);
 

@@ -130,6 +130,26 @@ TEST_F(PlacesTest, ThatBelongToSomebodyElseAreRefused) {
   EXPECT_THAT(fix_of(records, nobody), ::testing::StartsWith("name another as runtime_dir"));
 }
 
+TEST_F(PlacesTest, ThatAreThereAreNeverGivenAwayNorShut) {
+  const Places places{directory_.path() + "/s", directory_.path() + "/state",
+                      directory_.path() + "/records"};
+  std::filesystem::create_directories(places.runtime_dir);
+  ASSERT_EQ(::chmod(directory_.path().c_str(), 0755), 0);
+  const auto expect_untouched = [&](const std::optional<ServiceUser>& user, mode_t mode) {
+    ASSERT_EQ(::chmod(places.runtime_dir.c_str(), mode), 0);
+    EXPECT_THAT(fix_of(places, user), ::testing::StartsWith("name another as runtime_dir"));
+    struct stat info{};
+    ASSERT_EQ(::stat(places.runtime_dir.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777U, mode);
+    EXPECT_EQ(info.st_uid, ::geteuid());
+  };
+  for (const mode_t mode : {01777U, 0755U, 0711U, 0740U}) expect_untouched(std::nullopt, mode);
+  if (::geteuid() != 0) return;
+  for (const mode_t mode : {01777U, 0700U}) {
+    expect_untouched(ServiceUser{"nobody", 65534, 65534}, mode);
+  }
+}
+
 TEST_F(PlacesTest, ThatTheUserCannotGetToAreRefusedWithWhatIsShut) {
   if (::geteuid() != 0) GTEST_SKIP() << "only root can shut out another";
   const std::string shut = directory_.path() + "/shut";

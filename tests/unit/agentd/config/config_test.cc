@@ -6,6 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <ios>
+
 #include "agentd/config/places.h"
 #include "agentd/daemon/arguments.h"
 #include "agentd/daemon/startup.h"
@@ -195,9 +198,52 @@ TEST(Places, TheStateDirectoryIsOursAloneAndNobodyElses) {
   struct stat info{};
   ASSERT_EQ(::stat(places.state_dir.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777U, 0700U);
+  EXPECT_TRUE(make_places(places)) << "again";
   if (::geteuid() == 0) {
     ASSERT_EQ(::chown(places.state_dir.c_str(), 1234, 1234), 0);
     EXPECT_FALSE(make_places(places));
+  }
+}
+
+mode_t mode_of(const std::string& path) {
+  struct stat info{};
+  return ::stat(path.c_str(), &info) == 0 ? info.st_mode & 07777U : 0;
+}
+
+TEST(Places, AStateDirectoryThatIsThereIsTakenOrRefusedAndNeverChanged) {
+  struct Case {
+    mode_t mode;
+    const char* file;  // in it, or null
+    mode_t file_mode;
+    bool taken;
+  };
+  for (const Case& one : {
+           Case{0700, "anything", 0644, true},
+           Case{0755, nullptr, 0, true},  // as a fresh volume is
+           Case{0755, kDatabase, 0600, true},
+           Case{0755, kDatabase, 0644, false},
+           Case{0755, "anything", 0600, false},  // as /etc is
+           Case{0777, nullptr, 0, false},
+           Case{01777, nullptr, 0, false},  // as /tmp is
+           Case{0770, kDatabase, 0600, false},
+       }) {
+    sbx::test::TemporaryDirectory directory;
+    const Places places{{}, {}, directory.path() + "/state"};
+    std::filesystem::create_directory(places.state_dir);
+    if (one.file != nullptr) {
+      const std::string file = directory.write(std::string("state/") + one.file, "x");
+      ASSERT_EQ(::chmod(file.c_str(), one.file_mode), 0);
+    }
+    ASSERT_EQ(::chmod(places.state_dir.c_str(), one.mode), 0);
+    const auto made = make_places(places);
+    EXPECT_EQ(made.has_value(), one.taken) << std::oct << one.mode;
+    EXPECT_EQ(mode_of(places.state_dir), one.mode);
+    if (!made) {
+      EXPECT_EQ(made.error().code, sbx::ErrorCode::kHost);
+      EXPECT_EQ(made.error().fix,
+                "name another with --state-dir; or, where nothing else uses it, chmod 700 " +
+                    places.state_dir);
+    }
   }
 }
 
