@@ -1,6 +1,7 @@
 // ApiClient: agentd's HTTP interface for agentctl. Blocking; but for follow(), which runs a loop.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -28,11 +29,16 @@ class ApiClient {
  public:
   explicit ApiClient(std::string socket) : socket_(std::move(socket)) {}
 
+  // How long the next exchanges may take, each (60 s).
+  void limit_time(std::chrono::milliseconds time) { time_ = time; }
+
   // /v1/info, of an agentd: a trouble where something else answers. `query`: "?provider=ask".
   [[nodiscard]] OrTrouble<nlohmann::ordered_json> info(const std::string& query = {});
   [[nodiscard]] OrTrouble<nlohmann::ordered_json> get(const std::string& target);
-  [[nodiscard]] OrTrouble<nlohmann::ordered_json> post(const std::string& target,
-                                                       const nlohmann::ordered_json& body);
+  // Hands a request in. What leaves open whether agentd has taken it says so, a signal that
+  // `interrupted` (a signalfd) tells of included, which ends the wait at once.
+  [[nodiscard]] OrTrouble<nlohmann::ordered_json> submit(const nlohmann::ordered_json& body,
+                                                         int interrupted);
   [[nodiscard]] OrTrouble<nlohmann::ordered_json> remove(const std::string& target);
   [[nodiscard]] OrTrouble<std::string> bytes(const std::string& target);
 
@@ -47,8 +53,10 @@ class ApiClient {
   [[nodiscard]] sbx::http::ClientRequest request(sbx::http::Method method,
                                                  const std::string& target) const;
   [[nodiscard]] OrTrouble<std::string> perform(const sbx::http::ClientRequest& request);
+  [[nodiscard]] OrTrouble<std::string> answer_of(sbx::http::ClientResult result) const;
 
   std::string socket_;
+  std::chrono::milliseconds time_{60'000};
   sbx::http::Client client_;
 };
 

@@ -7,6 +7,7 @@
 #include <system_error>
 
 #include "agentd/cli/exit_codes.h"
+#include "agentd/cli/interrupts.h"
 #include "agentd/cli/output.h"
 #include "agentd/cli/present.h"
 #include "agentd/cli/save.h"
@@ -53,6 +54,21 @@ void draw_state(const Json& event, bool footer) {
   tell(sbx::escape_for_terminal(render::text_at(event, "text")) + '\n');
 }
 
+// The id of the request, which has ended. A signal leaves, or cancels it where there is one.
+OrTrouble<std::string> work_off(ApiClient& client, const Json& body, bool footer) {
+  const Interrupts interrupts;
+  auto accepted = client.submit(body, interrupts.fd());
+  if (auto* trouble = std::get_if<Trouble>(&accepted)) return std::move(*trouble);
+  std::string id = render::text_at(std::get<Json>(accepted), "id");
+  const auto followed = client.follow(id, interrupts.fd(),
+                                      [footer](const Json& event) { draw_state(event, footer); });
+  if (const auto* trouble = std::get_if<Trouble>(&followed)) {
+    return Trouble{.text = trouble->text,
+                   .fix = "agentctl show " + id + " shows what became of it"};
+  }
+  return id;
+}
+
 }  // namespace
 
 sbx::Error unreadable_file(const std::string& path, const sbx::Error& error) {
@@ -92,7 +108,7 @@ int complain(const Trouble& trouble) {
   return trouble.wrong_use ? kWrongUse : kMachinery;
 }
 
-int ask(ApiClient& client, const Arguments& arguments, int interrupts) {
+int ask(ApiClient& client, const Arguments& arguments) {
   const auto body = request_body(arguments);
   if (!body) {
     return complain({.wrong_use = true, .text = body.error().detail, .fix = body.error().fix});
@@ -101,16 +117,9 @@ int ask(ApiClient& client, const Arguments& arguments, int interrupts) {
   const auto info = client.info();
   if (const auto* trouble = std::get_if<Trouble>(&info)) return complain(*trouble);
   tell(render::provider_line(std::get<Json>(info)));
-  const auto accepted = client.post("/v1/requests", *body);
-  if (const auto* trouble = std::get_if<Trouble>(&accepted)) return complain(*trouble);
-  const std::string id = render::text_at(std::get<Json>(accepted), "id");
-  const auto followed =
-      client.follow(id, interrupts, [&](const Json& event) { draw_state(event, !arguments.json); });
-  if (const auto* trouble = std::get_if<Trouble>(&followed)) {
-    return complain(
-        {.text = trouble->text, .fix = "agentctl show " + id + " shows what became of it"});
-  }
-  const auto record = client.get("/v1/requests/" + id);
+  const auto ended = work_off(client, *body, !arguments.json);
+  if (const auto* trouble = std::get_if<Trouble>(&ended)) return complain(*trouble);
+  const auto record = client.get("/v1/requests/" + std::get<std::string>(ended));
   if (const auto* trouble = std::get_if<Trouble>(&record)) return complain(*trouble);
   return present(client, std::get<Json>(record), arguments);
 }

@@ -1,6 +1,7 @@
 // agentctl doctor: what works, and what to do about the rest.
 #include <fmt/core.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "agentd/cli/exit_codes.h"
@@ -17,6 +18,9 @@ using render::flag_at;
 using render::member;
 using render::text_at;
 using sbx::escape_for_terminal;
+
+// agentd waits no longer than 3 s for a provider or a sandbox that it asks.
+constexpr std::chrono::seconds kPatience{5};
 
 void line(bool good, std::string_view what, const std::string& detail, const std::string& fix) {
   print(fmt::format("{:<4}  {:<9}  {}\n", good ? "ok" : "FAIL", what, escape_for_terminal(detail)));
@@ -75,6 +79,7 @@ bool check_provider(const Json& provider) {
 }  // namespace
 
 int doctor(ApiClient& client, const std::string& socket) {
+  client.limit_time(kPatience);
   const auto info = client.info("?provider=ask");
   if (const auto* trouble = std::get_if<Trouble>(&info)) {
     line(false, "agentd", trouble->text, trouble->fix);

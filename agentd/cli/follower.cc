@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "http/async/fd_watch.h"
-#include "http/async/task_group.h"
 
 namespace agentd::cli {
 
@@ -23,6 +22,7 @@ namespace {
 constexpr int kMaxReconnects = 10;
 constexpr std::chrono::seconds kReconnectAfter{1};
 constexpr std::chrono::hours kLongest{24};
+constexpr std::chrono::seconds kCancelTime{5};
 
 }  // namespace
 
@@ -31,12 +31,12 @@ Follower::Follower(std::string socket, std::string id, int interrupted, const On
       id_(std::move(id)),
       interrupted_(interrupted),
       on_event_(on_event),
-      client_(loop_) {}
+      client_(loop_),
+      tasks_(loop_) {}
 
 OrTrouble<bool> Follower::run() {
-  sbx::async::TaskGroup tasks(loop_);
-  tasks.spawn(watch_interrupt());
-  tasks.spawn(follow());
+  tasks_.spawn(watch_interrupt());
+  tasks_.spawn(follow());
   loop_.run();
   return std::move(outcome_);
 }
@@ -106,9 +106,18 @@ Task<void> Follower::watch_interrupt() {
       loop_.stop();
       co_return;
     }
-    ClientRequest request = call(Method::kDelete, "");
-    (void)co_await client_.perform(std::move(request));  // its end is what counts
+    tasks_.spawn(cancel());  // not waited for: an agentd that hangs would keep us from the second
   }
+}
+
+// The request's end is what counts, unless nobody is there to end it.
+Task<void> Follower::cancel() {
+  ClientRequest request = call(Method::kDelete, "");
+  request.timeout = kCancelTime;
+  const auto result = co_await client_.perform(std::move(request));
+  if (ended_ || std::holds_alternative<ClientResponse>(result)) co_return;
+  outcome_ = Trouble{.text = "left: agentd did not answer to the cancellation"};
+  loop_.stop();
 }
 
 }  // namespace agentd::cli

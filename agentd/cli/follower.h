@@ -9,6 +9,7 @@
 #include "agentd/providers/sse.h"
 #include "http/async/loop.h"
 #include "http/async/task.h"
+#include "http/async/task_group.h"
 #include "http/client.h"
 
 namespace agentd::cli {
@@ -25,6 +26,7 @@ class Follower {
  private:
   [[nodiscard]] sbx::async::Task<void> follow();
   [[nodiscard]] sbx::async::Task<void> watch_interrupt();
+  [[nodiscard]] sbx::async::Task<void> cancel();
   [[nodiscard]] sbx::http::ClientRequest call(sbx::http::Method method,
                                               const std::string& path) const;
   void take(const providers::SseEvent& event);
@@ -39,6 +41,7 @@ class Follower {
 
   sbx::async::Loop loop_;
   sbx::http::AsyncClient client_;
+  sbx::async::TaskGroup tasks_;
 };
 
 }  // namespace agentd::cli

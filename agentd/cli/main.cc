@@ -1,9 +1,5 @@
 // agentctl. Wiring only: what was typed goes to its verb.
-#include <sys/signalfd.h>
-#include <unistd.h>
-
 #include <clocale>
-#include <csignal>
 #include <string>
 #include <vector>
 
@@ -13,20 +9,9 @@
 #include "agentd/cli/output.h"
 #include "agentd/cli/verbs.h"
 #include "agentd/config/places.h"
-#include "runtime/base/unique_fd.h"
 
 namespace agentd::cli {
 namespace {
-
-// Ctrl-C and SIGTERM come by a descriptor from here on.
-sbx::UniqueFd take_interrupts() {
-  sigset_t set;
-  ::sigemptyset(&set);
-  ::sigaddset(&set, SIGINT);
-  ::sigaddset(&set, SIGTERM);
-  if (::sigprocmask(SIG_BLOCK, &set, nullptr) != 0) return {};
-  return sbx::UniqueFd(::signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
-}
 
 int print_alone(const std::string& text) {
   print(text);
@@ -52,9 +37,7 @@ int dispatch(const Arguments& arguments) {
     case Verb::kAsk:
       break;
   }
-  const sbx::UniqueFd interrupts = take_interrupts();
-  return interrupts ? ask(client, arguments, interrupts.get())
-                    : complain({.text = "signalfd failed"});
+  return ask(client, arguments);
 }
 
 }  // namespace

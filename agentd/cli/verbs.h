@@ -10,8 +10,7 @@
 
 namespace agentd::cli {
 
-// `interrupts` is a signalfd of SIGINT and SIGTERM.
-[[nodiscard]] int ask(ApiClient& client, const Arguments& arguments, int interrupts);
+[[nodiscard]] int ask(ApiClient& client, const Arguments& arguments);
 [[nodiscard]] int show(ApiClient& client, const Arguments& arguments);
 [[nodiscard]] int history(ApiClient& client, const Arguments& arguments);
 [[nodiscard]] int cancel(ApiClient& client, const Arguments& arguments);

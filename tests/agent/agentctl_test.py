@@ -111,6 +111,84 @@ class Other(unittest.TestCase):
         self.assertIn(b"agentctl show rq_1", done.stderr)
 
 
+class Hanging(unittest.TestCase):
+    """An agentd that answers to nothing any more from some call on."""
+
+    def setUp(self):
+        self.asked, self.hold = [], threading.Event()
+        test = self
+
+        class Playing(Handler):
+            def play(self, call, answer):
+                test.asked.append(call)
+                if call == test.hangs_at:
+                    self.gone(test.hold)
+                else:
+                    answer()
+
+            def do_GET(self):       # noqa: N802
+                kind = "events" if self.path.endswith("/events") else "info"
+                self.play(kind, lambda: self.answer(200, OtherAgentd.INFO))
+
+            def do_POST(self):      # noqa: N802
+                self.body()
+                self.play("submit", lambda: self.answer(202, b'{"id": "rq_1"}'))
+
+            def do_DELETE(self):    # noqa: N802
+                test.asked.append("cancel")
+                self.gone(test.hold)
+
+        self.socket = directory(self) / "agentd.sock"
+        server = Server(UnixServer(str(self.socket), Playing))
+        self.addCleanup(server.close)
+        self.addCleanup(self.hold.set)
+
+    def start(self, hangs_at, *words):
+        self.hangs_at = hangs_at
+        process = subprocess.Popen([PROGRAMS / "agentctl", "--socket", self.socket, *words],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        until(lambda: hangs_at in self.asked, "it hangs")
+        return process
+
+    def test_the_first_signal_leaves_where_nothing_was_taken_yet(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.asked.clear()
+            process = self.start("info", "ask", "q")
+            process.send_signal(number)
+            process.communicate(timeout=5)
+            self.assertEqual(process.returncode, -number)
+
+    def test_who_leaves_in_the_middle_is_told_that_it_may_have_been_taken(self):
+        for number in (signal.SIGINT, signal.SIGTERM):
+            self.asked.clear()
+            process = self.start("submit", "ask", "q")
+            process.send_signal(number)
+            _, said = process.communicate(timeout=5)
+            self.assertEqual(process.returncode, 3, said)
+            self.assertIn(b"the request may have been taken", said)
+            self.assertIn(b"fix: agentctl history", said)
+
+    def test_the_second_signal_leaves_and_so_does_a_cancellation_without_an_answer(self):
+        for again in (True, False):
+            self.asked.clear()
+            process = self.start("events", "ask", "q")
+            process.send_signal(signal.SIGINT)
+            until(lambda: "cancel" in self.asked, "the request is cancelled")
+            if again:
+                process.send_signal(signal.SIGINT)
+            _, said = process.communicate(timeout=15)
+            self.assertEqual(process.returncode, 3, said)
+            self.assertIn(b"agentctl show rq_1", said)
+
+    def test_doctor_says_it_soon_with_a_fix(self):
+        process = self.start("info", "doctor")
+        out, _ = process.communicate(timeout=10)
+        self.assertEqual(process.returncode, 3, out)
+        self.assertIn(b"FAIL  agentd", out)
+        self.assertIn(b"fix: see whether agentd is stopped", out)
+
+
 class Agentctl(OneStand):
     def setUp(self):
         self.stand.play([program("print(42)")], [TEXT])

@@ -45,6 +45,13 @@ TEST(Troubles, ADaemonThatDoesNotAnswerIsNamedWithItsSocketAndAFix) {
   EXPECT_NE(trouble.fix.find("--socket"), std::string::npos);
 }
 
+TEST(Troubles, ADaemonThatIsSilentIsToldAsThatWithAFix) {
+  const Trouble trouble =
+      trouble_of(ClientError{.kind = ClientError::Kind::kTimeout, .detail = "no answer"}, "/s");
+  EXPECT_EQ(trouble.text, "agentd on /s was silent: no answer");
+  EXPECT_NE(trouble.fix.find("stopped or hangs"), std::string::npos);
+}
+
 TEST(Troubles, NoPermissionIsNotADaemonThatIsToBeStarted) {
   const Trouble trouble = trouble_of(
       ClientError{
