@@ -71,7 +71,7 @@ std::string program_notes(const RunResult& run) {
 
 // SECURITY: cleaned before it is cut, or half a key would be shown to the model.
 std::string end_of_stdout(const RunResult& run, const Redactor& redactor) {
-  const std::string text = redactor.clean(run.out).text();
+  std::string text = redactor.clean(run.out).text();
   if (text.size() <= kMaxStdoutShown) return text;
   return text.substr(sbx::utf8_boundary_behind(text, text.size() - kMaxStdoutShown));
 }

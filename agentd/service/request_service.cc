@@ -16,7 +16,6 @@
 namespace agentd::service {
 
 using history::Entry;
-using redact::Clean;
 using sbx::Result;
 using sbx::async::Task;
 using sbx::http::Problem;

@@ -8,7 +8,6 @@ namespace {
 
 using collect::CollectedFile;
 using collect::Outcome;
-using collect::Status;
 
 const CollectedFile* find_file(const Outcome& outcome, std::string_view path) {
   for (const CollectedFile& file : outcome.files) {

@@ -124,7 +124,8 @@ class Walker {
       }
       const std::string_view name(entry->d_name);
       if (name == "." || name == "..") continue;
-      if (++names_read_ > kMaxNamesRead || (names_read_ % 1024 == 0 && out_of_time())) {
+      ++names_read_;
+      if (names_read_ > kMaxNamesRead || (names_read_ % 1024 == 0 && out_of_time())) {
         rest_is_minimum_ = true;
         ++listing.beyond;
         break;

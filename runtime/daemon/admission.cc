@@ -93,7 +93,9 @@ void Admission::release(const Ticket& ticket) {
   reserved_.memory -= ticket.holds_.memory;
   reserved_.answer -= ticket.holds_.answer;
   const auto held = answers_.find(ticket.peer_);
-  if (held != answers_.end() && (held->second -= ticket.holds_.answer) == 0) answers_.erase(held);
+  if (held == answers_.end()) return;
+  held->second -= ticket.holds_.answer;
+  if (held->second == 0) answers_.erase(held);
 }
 
 void Admission::enqueue(Ticket& ticket) {

@@ -173,7 +173,7 @@ Result<SizeChange> put_file(int tree, const std::string& path, int staging,
     return failure(EDQUOT, kInodeQuota, std::to_string(change.inodes));
   }
   if (auto moved = move_in(way, staging, staged); !moved) {
-    const Error error = moved.error();
+    Error error = std::move(moved).error();
     way.unmake();
     return error;
   }

@@ -71,7 +71,7 @@ void act_park(const char* argument, Answer& answer) {
   say_up();
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
-  const pid_t pid = ::vfork();
+  const pid_t pid = ::vfork();  // NOLINT: to wait in it is what is wanted
 #pragma GCC diagnostic pop
   if (pid == 0) {
     wait_milliseconds(milliseconds);
