@@ -117,8 +117,9 @@ Result<void> Sandbox::State::prepare(const SandboxOptions& options) {
   SBX_TRY(sys::check_own_proc());
   host = plan::read_host_facts(config, policy.allow_missing);
   if (options.handover) plan::serve_as(host, options.handover->uid, options.handover->gid, config);
-  policy::lower_to_ceilings(policy.limits, config, host.memory, host.cpus, options.asked_limits);
-  SBX_TRY(policy::check_ceilings(policy.limits, config, host.memory, host.cpus));
+  const policy::HostBounds bounds = plan::bounds_of_host(host);
+  policy::lower_to_ceilings(policy.limits, config, bounds, options.asked_limits);
+  SBX_TRY(policy::check_ceilings(policy.limits, config, bounds));
   return choose_cgroups(options.handover.has_value());
 }
 
@@ -162,8 +163,8 @@ Result<std::unique_ptr<Run>> Sandbox::start(const plan::Request& request, RunHoo
 
 Result<std::unique_ptr<Run>> Sandbox::start(const policy::Policy& policy, plan::Request request,
                                             RunHooks hooks) {
-  SBX_TRY(policy::check_ceilings(policy.limits, state_->config, state_->host.memory,
-                                 state_->host.cpus));
+  SBX_TRY(
+      policy::check_ceilings(policy.limits, state_->config, plan::bounds_of_host(state_->host)));
   SBX_ASSIGN(state_->host.image, plan::find_image(state_->host.image.name, state_->config));
   if (state_->host.hard_core == 0) state_->host.core_is_piped = plan::core_pattern_is_piped();
   SBX_ASSIGN(std::unique_ptr<Run> run,
@@ -173,8 +174,8 @@ Result<std::unique_ptr<Run>> Sandbox::start(const policy::Policy& policy, plan::
 
 Result<std::vector<policy::LayerReport>> Sandbox::check(const policy::Policy& policy,
                                                         const plan::Request& request) const {
-  SBX_TRY(policy::check_ceilings(policy.limits, state_->config, state_->host.memory,
-                                 state_->host.cpus));
+  SBX_TRY(
+      policy::check_ceilings(policy.limits, state_->config, plan::bounds_of_host(state_->host)));
   SBX_ASSIGN(plan::Plan plan, plan::make_plan(policy, request, state_->host));
   return std::move(plan.layers);
 }

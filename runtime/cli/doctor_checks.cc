@@ -223,24 +223,28 @@ Check check_ids(Host& host, const policy::RuntimeConfig& config) {
 Check check_limits(Host& host, const policy::RuntimeConfig& config) {
   const plan::HostFacts facts = host.facts(config);
   const policy::Limits usual;
-  const auto missing = [](std::string detail, std::string fix) {
-    return Check{"rlimits", true, CheckState::kMissing, std::move(detail), std::move(fix)};
-  };
   if (facts.hard_core == 0 && facts.core_is_piped) {
-    return missing("the hard core limit is 0, and cores go through a pipe, which only 1 stops",
-                   plan::kCoreFix);
+    return {"rlimits", true, CheckState::kMissing,
+            "the hard core limit is 0, and cores go through a pipe, which only 1 stops",
+            plan::kCoreFix};
   }
+  const auto lowered = [](std::string detail, std::string fix) {
+    return Check{"rlimits", false, CheckState::kDegraded, std::move(detail), std::move(fix)};
+  };
   if (facts.hard_nofile < usual.nofile) {
-    return missing(fmt::format("the hard limit on open files is {}, and nofile is {}",
-                               facts.hard_nofile, usual.nofile),
-                   fmt::format("ulimit -n {} where it is started from, or LimitNOFILE= in its unit",
-                               usual.nofile));
+    return lowered(
+        fmt::format("the hard limit on open files is {}, to which a run's nofile of {} is lowered",
+                    facts.hard_nofile, usual.nofile),
+        fmt::format("ulimit -n {} where it is started from, or LimitNOFILE= in its unit",
+                    usual.nofile));
   }
   if (facts.hard_fsize < usual.fsize) {
-    return missing(fmt::format("the hard limit on a file's size is {}, and fsize is {}",
-                               policy::size_text(facts.hard_fsize), policy::size_text(usual.fsize)),
-                   fmt::format("ulimit -f {} where it is started from, or LimitFSIZE= in its unit",
-                               usual.fsize / policy::kKiB));
+    return lowered(
+        fmt::format(
+            "the hard limit on a file's size is {}, to which a run's fsize of {} is lowered",
+            policy::size_text(facts.hard_fsize), policy::size_text(usual.fsize)),
+        fmt::format("ulimit -f {} where it is started from, or LimitFSIZE= in its unit",
+                    usual.fsize / policy::kKiB));
   }
   return ok("rlimits", true,
             facts.hard_core == 0 ? "core 0, which is enough: cores go to files" : "core 1");

@@ -101,7 +101,7 @@ Result<Attacked> attack_sandbox(const Arguments& arguments, int cancel_fd) {
   SBX_ASSIGN(const plan::Image image, plan::find_image(options.rootfs, options.config));
   const std::vector<std::string> words = callers_words(image, options.config);
   const plan::HostFacts host = plan::read_host_facts(options.config, 0);
-  const Ceilings ceilings{options.config, host.memory, host.cpus};
+  const Ceilings ceilings{options.config, plan::bounds_of_host(host)};
   ceilings.lower(options.policy.limits);  // as open() does: the run cases start from the same
   const policy::Policy policy = options.policy;
   SBX_ASSIGN(Sandbox sandbox, Sandbox::open(std::move(options)));

@@ -28,14 +28,11 @@ struct RunCaseResult {
 // The most that a run may have, by the configuration and by this host.
 struct Ceilings {
   policy::RuntimeConfig config;
-  std::uint64_t memory = 0;
-  std::uint32_t cpus = 0;
+  policy::HostBounds host;
 
-  void lower(policy::Limits& limits) const {
-    policy::lower_to_ceilings(limits, config, memory, cpus, {});
-  }
+  void lower(policy::Limits& limits) const { policy::lower_to_ceilings(limits, config, host, {}); }
   [[nodiscard]] bool allow(const policy::Limits& limits) const {
-    return policy::check_ceilings(limits, config, memory, cpus).has_value();
+    return policy::check_ceilings(limits, config, host).has_value();
   }
 };
 // Blocking. `policy`: within the ceilings. What a case itself sets is not lowered to them: such a

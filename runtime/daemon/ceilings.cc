@@ -75,8 +75,8 @@ Result<void> check_least(const policy::Limits& most, std::string_view name) {
 }
 
 Ceilings effective_ceilings(Ceilings configured, const policy::RuntimeConfig& config,
-                            std::uint64_t memory, std::uint32_t cpus) {
-  for (const policy::Bound& bound : policy::bounds_of(config, memory, cpus)) {
+                            const policy::HostBounds& host) {
+  for (const policy::Bound& bound : policy::bounds_of(config, host)) {
     configured.lower(bound.limit, bound.most);
   }
   return configured;

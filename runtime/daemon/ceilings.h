@@ -47,8 +47,8 @@ class Ceilings {
 // kInvalid when `most` of a limit is less than what any run, also the first one at the start,
 // needs.
 [[nodiscard]] Result<void> check_least(const policy::Limits& most, std::string_view name);
-// With runtime.toml's, the host's and the memory budget's on top.
+// With runtime.toml's, and the host's (its memory no more than the budget) on top.
 [[nodiscard]] Ceilings effective_ceilings(Ceilings configured, const policy::RuntimeConfig& config,
-                                          std::uint64_t memory, std::uint32_t cpus);
+                                          const policy::HostBounds& host);
 
 }  // namespace sbx::daemon

@@ -97,7 +97,7 @@ Result<void> check_image(const DaemonConfig& config, const policy::RuntimeConfig
 }
 
 Result<void> check_bounds(const policy::RuntimeConfig& runtime) {
-  for (const policy::Bound& bound : policy::bounds_of(runtime, 0, 0)) {
+  for (const policy::Bound& bound : policy::bounds_of(runtime, {})) {
     auto enough = check_least(bound.most, bound.limit);
     if (!enough) {
       return unexpected(std::move(enough).error().with_context(

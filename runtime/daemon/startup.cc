@@ -172,9 +172,10 @@ Result<Started> start_up(const Arguments& arguments) {
   SBX_ASSIGN(SessionStore sessions, SessionStore::open(places.sessions_dir()));
   SBX_ASSIGN(Sandbox::Swept swept, sandbox.sweep());
   SBX_TRY(note_reaped(audit, swept));
+  policy::HostBounds bounds = plan::bounds_of_host(host);
+  bounds.memory = whole(std::min(budget, host.memory));
   RequestRules rules{configuration.profiles,
-                     effective_ceilings(config.ceilings, configuration.runtime,
-                                        whole(std::min(budget, host.memory)), host.cpus)};
+                     effective_ceilings(config.ceilings, configuration.runtime, bounds)};
   SBX_TRY(prove(sandbox, rules));
   fresh.keep();
   return Started{std::move(configuration), places,           std::move(listeners),

@@ -190,6 +190,10 @@ HostFacts read_host_facts(const policy::RuntimeConfig& config, policy::LayerMask
   return facts;
 }
 
+policy::HostBounds bounds_of_host(const HostFacts& facts) {
+  return {facts.memory, facts.cpus, facts.hard_nofile, facts.hard_fsize};
+}
+
 void serve_as(HostFacts& facts, std::uint32_t uid, std::uint32_t gid,
               const policy::RuntimeConfig& config) {
   facts.root = false;

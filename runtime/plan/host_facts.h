@@ -50,6 +50,9 @@ struct HostFacts {
 [[nodiscard]] HostFacts read_host_facts(const policy::RuntimeConfig& config,
                                         policy::LayerMask allow_missing);
 
+// The part of them that bounds a run's limits.
+[[nodiscard]] policy::HostBounds bounds_of_host(const HostFacts& facts);
+
 // For whom a hard limit of 0 on cores is not enough.
 inline constexpr const char* kCoreFix =
     "start it with a hard core limit of 1 or more (ulimit -c 1; LimitCORE=1 in a unit)";

@@ -2,12 +2,14 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
+#include <limits>
 
 #include "runtime/base/config_template.h"
 #include "runtime/base/sys.h"
@@ -155,7 +157,7 @@ const ConfigKey kKeys[] = {
      read_runtime_dir, [](const RuntimeConfig& c) { return show_string(c.runtime_dir); }},
     {"image_dir",
      "Root file systems. Empty: /var/lib/sbx/images where it holds the image, else\n"
-     "$XDG_DATA_HOME/sbx/images.",
+     "$XDG_DATA_HOME/sbx/images; for an sbxd that root starts, the first alone.",
      read_image_dir, [](const RuntimeConfig& c) { return show_string(c.image_dir); }},
     {"cgroup_parent", "The name of our subtree of the cgroup file system.", read_cgroup_parent,
      [](const RuntimeConfig& c) { return show_string(c.cgroup_parent); }},
@@ -214,8 +216,7 @@ std::string user_config_path() {
 
 }  // namespace
 
-std::vector<Bound> bounds_of(const RuntimeConfig& config, std::uint64_t host_memory,
-                             std::uint32_t host_cpus) {
+std::vector<Bound> bounds_of(const RuntimeConfig& config, const HostBounds& host) {
   std::vector<Bound> bounds;
   Limits most;
   const auto add_configured = [&](std::string_view limit, bool there) {
@@ -231,11 +232,21 @@ std::vector<Bound> bounds_of(const RuntimeConfig& config, std::uint64_t host_mem
   add_configured("cpus", config.max_cpus_milli != 0);
   add_configured("pids", config.max_pids != 0);
   add_configured("wall_seconds", config.max_wall_seconds != 0);
-  most.memory = host_memory;
+  most.memory = host.memory;
   most.cpus_milli = static_cast<std::uint32_t>(
-      std::min<std::uint64_t>(std::uint64_t{host_cpus} * 1000, 0xffffffffU));
-  if (host_memory != 0) bounds.push_back({"memory", most, "this host's", {}});
-  if (host_cpus != 0) bounds.push_back({"cpus", most, "this host's", {}});
+      std::min<std::uint64_t>(std::uint64_t{host.cpus} * 1000, 0xffffffffU));
+  most.nofile = static_cast<decltype(most.nofile)>(
+      std::min<std::uint64_t>(host.nofile, std::numeric_limits<decltype(most.nofile)>::max()));
+  most.fsize = host.fsize;
+  const auto add_hosts = [&](std::string_view limit, std::uint64_t bound, std::string way_out) {
+    if (bound == 0 || bound == RLIM_INFINITY) return;
+    bounds.push_back({limit, most, "this host's", std::move(way_out)});
+  };
+  const std::string raise = ", or raise the hard limit where this is started from (ulimit ";
+  add_hosts("memory", host.memory, {});
+  add_hosts("cpus", host.cpus, {});
+  add_hosts("nofile", host.nofile, raise + "-n)");
+  add_hosts("fsize", host.fsize, raise + "-f)");
   return bounds;
 }
 
@@ -269,9 +280,9 @@ std::string runtime_config_template() {
   return file.text();
 }
 
-void lower_to_ceilings(Limits& limits, const RuntimeConfig& config, std::uint64_t host_memory,
-                       std::uint32_t host_cpus, const std::vector<std::string>& asked) {
-  for (const Bound& bound : bounds_of(config, host_memory, host_cpus)) {
+void lower_to_ceilings(Limits& limits, const RuntimeConfig& config, const HostBounds& host,
+                       const std::vector<std::string>& asked) {
+  for (const Bound& bound : bounds_of(config, host)) {
     if (std::find(asked.begin(), asked.end(), bound.limit) != asked.end()) continue;
     if (limit_is_above(limits, bound.most, bound.limit)) {
       copy_limit(limits, bound.most, bound.limit);
@@ -280,8 +291,8 @@ void lower_to_ceilings(Limits& limits, const RuntimeConfig& config, std::uint64_
 }
 
 Result<void> check_ceilings(const Limits& limits, const RuntimeConfig& config,
-                            std::uint64_t host_memory, std::uint32_t host_cpus) {
-  for (const Bound& bound : bounds_of(config, host_memory, host_cpus)) {
+                            const HostBounds& host) {
+  for (const Bound& bound : bounds_of(config, host)) {
     if (!limit_is_above(limits, bound.most, bound.limit)) continue;
     const std::string most = limit_text(bound.most, bound.limit);
     return invalid(fmt::format("{}: {} is more than {} {}", bound.limit,

@@ -40,17 +40,21 @@ struct Bound {
   std::string whose;
   std::string way_out;  // beside asking for less
 };
-// The ceilings of the config and of the host (`host_memory` bytes, `host_cpus` CPUs; 0: not known);
-// a limit may have one of each.
-[[nodiscard]] std::vector<Bound> bounds_of(const RuntimeConfig& config, std::uint64_t host_memory,
-                                           std::uint32_t host_cpus);
+// The most that the host, or whoever started us, lets a run have; 0: not known.
+struct HostBounds {
+  std::uint64_t memory = 0;  // bytes
+  std::uint32_t cpus = 0;
+  std::uint64_t nofile = 0, fsize = 0;  // hard limits of this process; RLIM_INFINITY is none
+};
+// The ceilings of the config and of the host; a limit may have one of each.
+[[nodiscard]] std::vector<Bound> bounds_of(const RuntimeConfig& config, const HostBounds& host);
 // Lowers what is above the ceilings of the config and of the host, but for the limits in `asked`,
 // by name: those are check_ceilings()'s.
-void lower_to_ceilings(Limits& limits, const RuntimeConfig& config, std::uint64_t host_memory,
-                       std::uint32_t host_cpus, const std::vector<std::string>& asked);
+void lower_to_ceilings(Limits& limits, const RuntimeConfig& config, const HostBounds& host,
+                       const std::vector<std::string>& asked);
 // kInvalid when `limits` ask for more than these ceilings, naming the limit and both figures, with
 // the fix.
 [[nodiscard]] Result<void> check_ceilings(const Limits& limits, const RuntimeConfig& config,
-                                          std::uint64_t host_memory, std::uint32_t host_cpus);
+                                          const HostBounds& host);
 
 }  // namespace sbx::policy

@@ -16,8 +16,8 @@ const daemon::RequestRules& rules() {
     daemon::RequestRules all;
     all.profiles.push_back(*policy::load_policy("default"));
     all.profiles.push_back(*policy::load_policy("large"));
-    all.ceilings =
-        daemon::effective_ceilings(daemon::default_ceilings(), {}, 1024 * policy::kMiB, 2);
+    all.ceilings = daemon::effective_ceilings(daemon::default_ceilings(), {},
+                                              {.memory = 1024 * policy::kMiB, .cpus = 2});
     return all;
   }();
   return made;

@@ -13,6 +13,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     return 0;
   }
   const policy::Limits limits;
-  (void)policy::check_ceilings(limits, *config, 0, 0);  // either answer is right: no crash
+  (void)policy::check_ceilings(limits, *config, {});  // either answer is right: no crash
   return 0;
 }

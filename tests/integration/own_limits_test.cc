@@ -103,14 +103,23 @@ TEST_P(OwnLimits, TooLowForSbxRunAreNamedWithWhatIsNeeded) {
   }
 }
 
+// What nobody asked for gives way; what the caller asks for is refused.
+TEST_P(OwnLimits, BelowAProfilesLimitsLowerThem) {
+  const json result =
+      json_under("ulimit -n 120; ulimit -f 8192", {"-c",
+                                                   "import resource as r; print(r.getrlimit(7), "
+                                                   "r.getrlimit(1))"});
+  EXPECT_EQ(result["status"], "ok") << result.dump();
+  EXPECT_EQ(result["stdout"], "(120, 120) (8388608, 8388608)\n");
+  EXPECT_EQ(result["limits"]["nofile"], 120);
+  EXPECT_EQ(result["limits"]["fsize"], 8388608);
+}
+
 TEST_P(OwnLimits, ThatAreJustEnoughAreEnough) {
-  const std::string profile = directory().write(
-      "small.toml",
-      "name = \"small\"\ndescription = \"x\"\n[limits]\nnofile = 64\nfsize = \"4M\"\n");
   const std::string input = directory().write("data", "x");
   const Finished finished =
       run_under("ulimit -n 96; ulimit -s 256; ulimit -f 4096",
-                {"--profile", profile, "--input", input, "--output-dir", directory().path(), "-c",
+                {"--input", input, "--output-dir", directory().path(), "-c",
                  "open('/output/a', 'w').write(open('/input/data').read()); print(1)"});
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_EQ(finished.out, "1\n");

@@ -31,11 +31,13 @@ TEST(DoctorOnASimulatedHost, AHardCoreLimitOfZeroIsEnoughOnlyWhereCoresGoToFiles
   EXPECT_FALSE(all_required_hold(checks_of(host)));
 }
 
-TEST(DoctorOnASimulatedHost, LimitsThatRefuseEveryRunAreNamed) {
+TEST(DoctorOnASimulatedHost, LimitsThatLowerEveryRunsAreNamed) {
   FakeHost host;
   host.host_facts.hard_nofile = 255;
   EXPECT_THAT(check_of(host, "rlimits").detail, HasSubstr("open files is 255"));
   EXPECT_THAT(check_of(host, "rlimits").fix, HasSubstr("ulimit -n 256"));
+  EXPECT_EQ(check_of(host, "rlimits").state, CheckState::kDegraded);
+  EXPECT_TRUE(all_required_hold(checks_of(host))) << "runs start all the same";
   host.host_facts.hard_nofile = 256;
   host.host_facts.hard_fsize = 32 * policy::kMiB;
   EXPECT_THAT(check_of(host, "rlimits").detail, HasSubstr("file's size is 32M"));

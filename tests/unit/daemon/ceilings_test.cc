@@ -48,14 +48,16 @@ TEST(Ceilings, InEffectAreTheLowestOfAllWhoHaveASay) {
   runtime.max_memory = 512 * policy::kMiB;
   runtime.max_pids = 200;
   runtime.max_wall_seconds = 60;
-  const Ceilings effective = effective_ceilings(configured, runtime, 1024 * policy::kMiB, 4);
+  const Ceilings effective =
+      effective_ceilings(configured, runtime, {.memory = 1024 * policy::kMiB, .cpus = 4});
   EXPECT_EQ(effective.text("memory"), "512M");
   EXPECT_EQ(effective.text("pids"), "100");
   EXPECT_EQ(effective.text("wall_seconds"), "60");
   EXPECT_EQ(effective.text("cpus"), "4");
   runtime.max_memory = 0;
   runtime.max_cpus_milli = 1500;
-  const Ceilings host = effective_ceilings(configured, runtime, 1024 * policy::kMiB, 4);
+  const Ceilings host =
+      effective_ceilings(configured, runtime, {.memory = 1024 * policy::kMiB, .cpus = 4});
   EXPECT_EQ(host.text("memory"), "1G");
   EXPECT_EQ(host.text("cpus"), "1.5");
 }

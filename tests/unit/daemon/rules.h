@@ -14,8 +14,8 @@ inline daemon::RequestRules default_rules() {
     EXPECT_TRUE(profile) << name;
     if (profile) rules.profiles.push_back(*std::move(profile));
   }
-  rules.ceilings =
-      daemon::effective_ceilings(daemon::default_ceilings(), {}, 1024 * policy::kMiB, 2);
+  rules.ceilings = daemon::effective_ceilings(daemon::default_ceilings(), {},
+                                              {.memory = 1024 * policy::kMiB, .cpus = 2});
   return rules;
 }
 

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -101,37 +102,39 @@ TEST(RuntimeConfig, TheLastIdOfTheRangeIsStillAnId) {
 TEST(Ceilings, TheConfigsAreNamedWithBothFigures) {
   RuntimeConfig config;
   config.max_memory = 128 * kMiB;
-  EXPECT_EQ(error_of(check_ceilings(Limits{}, config, 0, 0)),
+  EXPECT_EQ(error_of(check_ceilings(Limits{}, config, {})),
             "memory: 256M is more than the ceiling max_memory in runtime.toml, 128M");
   config = {};
   config.max_cpus_milli = 250;
-  EXPECT_EQ(error_of(check_ceilings(Limits{}, config, 0, 0)),
+  EXPECT_EQ(error_of(check_ceilings(Limits{}, config, {})),
             "cpus: 0.5 is more than the ceiling max_cpus in runtime.toml, 0.25");
   config = {};
   config.max_pids = 63;
-  EXPECT_EQ(error_of(check_ceilings(Limits{}, config, 0, 0)),
+  EXPECT_EQ(error_of(check_ceilings(Limits{}, config, {})),
             "pids: 64 is more than the ceiling max_pids in runtime.toml, 63");
   config = {};
   config.max_wall_seconds = 29;
-  EXPECT_EQ(error_of(check_ceilings(Limits{}, config, 0, 0)),
+  EXPECT_EQ(error_of(check_ceilings(Limits{}, config, {})),
             "wall_seconds: 30 is more than the ceiling max_wall_seconds in runtime.toml, 29");
-  EXPECT_EQ(check_ceilings(Limits{}, config, 0, 0).error().code, ErrorCode::kInvalid);
+  EXPECT_EQ(check_ceilings(Limits{}, config, {}).error().code, ErrorCode::kInvalid);
 }
 
 TEST(Ceilings, TheHostsHoldWithoutAConfig) {
   Limits limits;
   limits.cpus_milli = 2'001;
-  EXPECT_EQ(error_of(check_ceilings(limits, {}, 0, 2)), "cpus: 2.001 is more than this host's 2");
-  EXPECT_EQ(error_of(check_ceilings(Limits{}, {}, 255 * kMiB, 2)),
+  EXPECT_EQ(error_of(check_ceilings(limits, {}, {.cpus = 2})),
+            "cpus: 2.001 is more than this host's 2");
+  EXPECT_EQ(error_of(check_ceilings(Limits{}, {}, {.memory = 255 * kMiB, .cpus = 2})),
             "memory: 256M is more than this host's 255M");
 }
 
 TEST(Ceilings, ARefusalSaysWhatMayBeAskedFor) {
   RuntimeConfig config;
   config.max_memory = 128 * kMiB;
-  EXPECT_EQ(check_ceilings(Limits{}, config, 0, 0).error().fix,
+  EXPECT_EQ(check_ceilings(Limits{}, config, {}).error().fix,
             "ask for at most 128M, or have max_memory raised");
-  EXPECT_EQ(check_ceilings(Limits{}, {}, 255 * kMiB, 2).error().fix, "ask for at most 255M");
+  EXPECT_EQ(check_ceilings(Limits{}, {}, {.memory = 255 * kMiB, .cpus = 2}).error().fix,
+            "ask for at most 255M");
 }
 
 TEST(Ceilings, WhatNobodyAskedForIsLowered) {
@@ -141,18 +144,35 @@ TEST(Ceilings, WhatNobodyAskedForIsLowered) {
   config.max_pids = 10;
   config.max_wall_seconds = 5;
   Limits limits;
-  lower_to_ceilings(limits, config, 0, 0, {});
+  lower_to_ceilings(limits, config, {}, {});
   Limits expected;
   expected.memory = 64 * kMiB;
   expected.cpus_milli = 250;
   expected.pids = 10;
   expected.wall_seconds = std::chrono::seconds(5);
   EXPECT_EQ(limits, expected);
-  EXPECT_TRUE(check_ceilings(limits, config, 0, 0));
+  EXPECT_TRUE(check_ceilings(limits, config, {}));
   limits = {};
-  lower_to_ceilings(limits, {}, 128 * kMiB, 1, {});
+  lower_to_ceilings(limits, {}, {.memory = 128 * kMiB, .cpus = 1}, {});
   EXPECT_EQ(limits.memory, 128 * kMiB) << "the host's";
   EXPECT_EQ(limits.cpus_milli, Limits{}.cpus_milli) << "never raised";
+}
+
+TEST(Ceilings, TheHardLimitsOfWhoeverStartedUsAreTheHosts) {
+  const HostBounds host{.nofile = 120, .fsize = 32 * kMiB};
+  Limits limits;
+  lower_to_ceilings(limits, {}, host, {});
+  EXPECT_EQ(limits.nofile, 120U);
+  EXPECT_EQ(limits.fsize, 32 * kMiB);
+  limits = {};
+  lower_to_ceilings(limits, {}, host, {"nofile"});
+  EXPECT_EQ(limits.nofile, Limits{}.nofile);
+  EXPECT_EQ(error_of(check_ceilings(limits, {}, host)), "nofile: 256 is more than this host's 120");
+  EXPECT_EQ(check_ceilings(limits, {}, host).error().fix,
+            "ask for at most 120, or raise the hard limit where this is started from (ulimit -n)");
+  limits = {};
+  lower_to_ceilings(limits, {}, {.nofile = RLIM_INFINITY, .fsize = RLIM_INFINITY}, {});
+  EXPECT_EQ(limits, Limits{}) << "no limit";
 }
 
 TEST(Ceilings, WhatSomebodyAskedForIsNot) {
@@ -160,10 +180,10 @@ TEST(Ceilings, WhatSomebodyAskedForIsNot) {
   config.max_memory = 64 * kMiB;
   config.max_pids = 10;
   Limits limits;
-  lower_to_ceilings(limits, config, 0, 0, {"memory"});
+  lower_to_ceilings(limits, config, {}, {"memory"});
   EXPECT_EQ(limits.memory, Limits{}.memory);
   EXPECT_EQ(limits.pids, 10U);
-  EXPECT_FALSE(check_ceilings(limits, config, 0, 0));
+  EXPECT_FALSE(check_ceilings(limits, config, {}));
 }
 
 TEST(Ceilings, WhatIsExactlyAtACeilingPasses) {
@@ -172,8 +192,8 @@ TEST(Ceilings, WhatIsExactlyAtACeilingPasses) {
   config.max_cpus_milli = 500;
   config.max_pids = 64;
   config.max_wall_seconds = 30;
-  EXPECT_TRUE(check_ceilings(Limits{}, config, 256 * kMiB, 1));
-  EXPECT_TRUE(check_ceilings(Limits{}, {}, 256 * kMiB, 1));
+  EXPECT_TRUE(check_ceilings(Limits{}, config, {.memory = 256 * kMiB, .cpus = 1}));
+  EXPECT_TRUE(check_ceilings(Limits{}, {}, {.memory = 256 * kMiB, .cpus = 1}));
 }
 
 class LoadRuntimeConfig : public ::testing::Test {
