@@ -238,7 +238,7 @@ void RunInFlight::begin_save() {
     return finish();
   }
   auto walker = control_ ? request_walk(spawn::Tree::kWork)
-                         : Result<UniqueFd>(invalid("the spawner ended during the run"));
+                         : Result<UniqueFd>(invalid("the spawner was lost during the run"));
   if (!walker) {
     save_failure_ = std::move(walker).error();
     return finish();

@@ -198,6 +198,10 @@ Result<UniqueFd> Sandbox::ask_spawner() {
   return state_->spawner->ask();
 }
 
+void Sandbox::note_spawner_silence(bool silent) {
+  state_->spawner->note_silence(silent);
+}
+
 Result<collect::Outcome> Sandbox::run(const plan::Request& request, RunHooks hooks) {
   SBX_ASSIGN(const std::unique_ptr<Run> run, start(request, std::move(hooks)));
   return finish(*run);

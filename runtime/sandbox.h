@@ -130,6 +130,8 @@ class Sandbox {
   // Becomes readable once the spawner takes what it is sent: one that was stopped is silent. EAGAIN
   // when it has not for long.
   [[nodiscard]] Result<UniqueFd> ask_spawner();
+  // What came of asking: while it is silent, no run that ends waits for its word.
+  void note_spawner_silence(bool silent);
   // The plan in words, without a process (sbx-run explain). Fails as open() and start() would.
   [[nodiscard]] static Result<std::string> explain(SandboxOptions options,
                                                    const plan::Request& request);

@@ -44,6 +44,7 @@ std::optional<Problem> Readiness::problem() {
 
 void Readiness::fall_silent() {
   if (silence_) return;
+  sandbox_.note_spawner_silence(true);
   silence_ = spawn::spawner_silent(spawn::kSpawnerOperation, sandbox_.spawner_pid());
   log::error("the spawner is silent: no run starts until it answers",
              {{"error", to_string(*silence_)}, {"fix", silence_->fix}});
@@ -52,6 +53,7 @@ void Readiness::fall_silent() {
 void Readiness::end_silence() {
   if (!silence_) return;
   silence_.reset();
+  sandbox_.note_spawner_silence(false);
   log::info("the spawner answers again");
 }
 

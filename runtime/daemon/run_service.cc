@@ -240,6 +240,7 @@ Task<OptionalProblem> RunService::admit(Live& live) {
         co_await turn.wait(std::min(late, Clock::now() + kLookPeriod), &waiting);
     if (ticket->admitted()) break;
     if (wake == async::Wake::kCancelled) co_return refuse_now();
+    if (auto refused = refuse_now()) co_return refused;  // known since it began to wait
     const Refusal refusal = parts_.admission.refusal(*ticket);
     if (Clock::now() >= late) co_return too_many(refusal);
     leave_slow_readers(refusal, live);

@@ -93,6 +93,7 @@ Result<Child> spawn_child(Spawner& spawner, const plan::Plan& plan, plan::Launch
   request.work = plan::passed_tmpfs(plan, facts, plan::kSlotWork);
   child.cgroup = cgroup;
   child.spawner = spawner.pid();
+  child.spawner_silent = &spawner.known_silent();
   child.launched = std::chrono::steady_clock::now();
   SBX_ASSIGN(child.control, spawner.launch(request));
   SBX_TRY(sys::set_nonblocking(child.control.get(), true));

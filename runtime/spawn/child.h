@@ -18,14 +18,15 @@
 namespace sbx::spawn {
 
 struct Child {
-  UniqueFd control;                     // answers of the spawner, then the collection
-  UniqueFd report;                      // read end of init's records
-  UniqueFd lifeline;                    // write end; closing it ends the run
-  UniqueFd fill;                        // write end, or none
-  UniqueFd in;                          // write end of the payload's stdin, or none
-  UniqueFd out, err;                    // read ends
-  pid_t spawner = -1;                   // its process
-  cgroup::CgroupRun* cgroup = nullptr;  // borrowed from the run; null without a cgroup
+  UniqueFd control;                      // answers of the spawner, then the collection
+  UniqueFd report;                       // read end of init's records
+  UniqueFd lifeline;                     // write end; closing it ends the run
+  UniqueFd fill;                         // write end, or none
+  UniqueFd in;                           // write end of the payload's stdin, or none
+  UniqueFd out, err;                     // read ends
+  pid_t spawner = -1;                    // its process
+  const bool* spawner_silent = nullptr;  // borrowed: whether it is known not to answer
+  cgroup::CgroupRun* cgroup = nullptr;   // borrowed from the run; null without a cgroup
   std::chrono::steady_clock::time_point launched;
 };
 

@@ -92,6 +92,11 @@ class Spawner {
 
   [[nodiscard]] pid_t pid() const { return pid_; }
 
+  // What its owner has found out by ask(). Runs that end look at it, as long as this lives and is
+  // not moved.
+  void note_silence(bool silent) { known_silent_ = silent; }
+  [[nodiscard]] const bool& known_silent() const { return known_silent_; }
+
   // Sends the request; the answers come over the returned control socket (protocol.h). The first
   // call waits for the end of the set-up. Later ones do not block while the spawner takes requests;
   // one that has stopped doing so holds up one caller for 2 s, and then nobody.
@@ -113,6 +118,7 @@ class Spawner {
   UniqueFd init_;           // sealed memfd
   bool confirmed_ = false;  // the spawner has reported that its set-up succeeded
   bool silent_ = false;     // its queue was full for too long the last time
+  bool known_silent_ = false;
 };
 
 }  // namespace sbx::spawn

@@ -11,7 +11,6 @@
 #include <cstring>
 
 #include "runtime/base/sys.h"
-#include "runtime/supervise/step_failure.h"
 
 namespace sbx::supervise {
 namespace {
@@ -20,6 +19,8 @@ using std::chrono::milliseconds;
 
 // SIGKILL to pid 1 takes 10–60 ms; past this something in the kernel hangs, and we say so.
 constexpr milliseconds kKillPatience{20'000};
+// How often a run that should be ending looks whether the spawner is known to be silent by now.
+constexpr milliseconds kSilenceLook{1'000};
 constexpr milliseconds kShortestCpuCheck{10};
 constexpr std::size_t kReadChunk = 64 * 1024;
 // A flooding payload must not keep the loop from its deadlines.
@@ -64,7 +65,7 @@ void Supervision::add_interest(std::vector<pollfd>& fds) const {
   want(fds, stdin_.source_fd(), POLLIN);
   // Without the spawner to tell of init's end, the pidfd does.
   if (!child_.control) want(fds, pidfd_.get(), POLLIN);
-  if (killed_ || kill_wanted_) return;
+  if (is_killed()) return;
   want(fds, options_.cancel, POLLIN);
   if (child_.cgroup == nullptr) return;
   for (const cgroup::EventFd& event : child_.cgroup->event_fds()) {
@@ -74,8 +75,14 @@ void Supervision::add_interest(std::vector<pollfd>& fds) const {
 
 Supervision::Clock::time_point Supervision::next_deadline() const {
   const Clock::time_point launch = launch_deadline();
-  if (killed_ || kill_wanted_) return std::min(kill_deadline_, launch);
-  return std::min({wall_deadline_, next_cpu_check_, launch});
+  // A spawner that falls silent wakes nobody.
+  const Clock::time_point look = is_ending() && child_.spawner_silent != nullptr
+                                     ? Clock::now() + kSilenceLook
+                                     : Clock::time_point::max();
+  const Clock::time_point end = std::min({kill_deadline_, launch, look});
+  if (is_killed()) return end;
+  if (payload_is_over()) return std::min(wall_deadline_, end);
+  return std::min({wall_deadline_, next_cpu_check_, end});
 }
 
 Supervision::Clock::time_point Supervision::launch_deadline() const {
@@ -115,20 +122,30 @@ void Supervision::take_answers() {
                                         MSG_DONTWAIT);
     if (received && !*received) return;
     if (!received || (*received)->size != sizeof answer) {
-      // The spawner died. Init follows by its death signal, unless it had not armed it yet: by
-      // ours.
+      // The spawner died.
       Error error;
       error.operation = spawn::kSpawnerOperation;
       error.detail = received ? "the spawner ended during the run"
                               : "its answer could not be taken: " + to_string(received.error());
-      fail(std::move(error));
-      child_.control.reset();
-      kill();
-      if (!pidfd_) finish();
-      return;
+      return lose_spawner(std::move(error));
     }
     take_answer(answer, std::move((*received)->fds));
   }
+}
+
+// Who is not there to tell of init's end: its pidfd does. Init follows a dead spawner by its death
+// signal, unless it had not armed it yet: by ours.
+void Supervision::lose_spawner(Error error) {
+  fail(std::move(error));
+  child_.control.reset();
+  kill();
+  if (!pidfd_) finish();
+}
+
+void Supervision::give_up_spawner() {
+  take_answers();  // its last word may have come meanwhile
+  if (ended() || !child_.control) return;
+  lose_spawner(spawn::spawner_silent(spawn::kSpawnerOperation, child_.spawner));
 }
 
 void Supervision::take_answer(const spawn::AnswerPacket& answer, std::vector<UniqueFd> fds) {
@@ -153,92 +170,6 @@ void Supervision::take_answer(const spawn::AnswerPacket& answer, std::vector<Uni
       output_empty_ = answer.output_empty != 0;
       finish();
       return;
-  }
-}
-
-void Supervision::take_records() {
-  for (const plan::Record& record : report_.read()) take_record(record);
-}
-
-void Supervision::take_record(const plan::Record& record) {
-  switch (record.kind) {
-    case plan::RecordKind::kStepFailed:
-      take_failed_step(record);
-      return;
-    case plan::RecordKind::kAboutToExec:
-      ending_.exec_reached = true;
-      ending_.setup = Clock::now() - child_.launched;
-      return;
-    case plan::RecordKind::kDenied: {
-      for (SeenCall& call : ending_.denied) {
-        if (call.nr == record.nr && call.arch == record.arch) {
-          call.count = std::max(call.count, record.count);
-          return;
-        }
-      }
-      if (ending_.denied.size() < 64) {
-        ending_.denied.push_back({record.arch, record.nr, record.count});
-      }
-      return;
-    }
-    case plan::RecordKind::kHostile:
-      ending_.hostile = SeenCall{record.arch, record.nr, 1};
-      ending_.denied_counts_are_final = record.error == 0;
-      hurry_the_end();  // init killed everything before it said so
-      return;
-    case plan::RecordKind::kEnded:
-      // A failed exec has said more already than its exit code does.
-      if (!ending_.payload_wait_status) ending_.payload_wait_status = record.status;
-      ending_.denied_counts_are_final = record.error == 0;
-      if (ending_.background_killed) hurry_the_end();  // by init, before it said so
-      return;
-    case plan::RecordKind::kInformation:
-      take_information(record);
-      return;
-  }
-}
-
-void Supervision::take_failed_step(const plan::Record& record) {
-  if (const auto status = exec_failure_status(record)) {
-    // The program the caller named is not there, or is none: a result, as a shell would give it.
-    err_.add(exec_failure_text(options_.plan->argv.front(), record));
-    ending_.payload_wait_status = *status;
-    return;
-  }
-  // The lifeline is closed: that a step sees it is our doing.
-  if (kill_wanted_) return;
-  fail(step_error(record));
-}
-
-void Supervision::take_information(const plan::Record& record) {
-  switch (record.step) {
-    case plan::Step::kFactStorage: {
-      // Init says each once; more would be a lie, and without an end.
-      if (ending_.storage.size() > options_.plan->tmpfs.size()) return;
-      const bool shm = record.nr >= options_.plan->tmpfs.size();
-      const plan::TmpfsMount& mount = shm ? options_.plan->shm : options_.plan->tmpfs[record.nr];
-      ending_.storage.push_back(
-          {mount.limit, record.count, static_cast<std::uint64_t>(record.status)});
-      return;
-    }
-    case plan::Step::kFactNetwork:
-      ending_.packets_without_route = record.count;
-      return;
-    case plan::Step::kFactBackground:
-      ending_.background_killed = true;
-      return;
-    case plan::Step::kFactRecordLocks:
-      ending_.lock_calls = record.count;
-      return;
-    case plan::Step::kFactUnlisted:
-      ending_.denied_unlisted = std::max(ending_.denied_unlisted, record.count);
-      return;
-    default:
-      break;
-  }
-  if (ending_.layer_failures.size() >= static_cast<std::size_t>(plan::Step::kCount)) return;
-  if (const auto layer = policy::layer_from_name(plan::step_layer(record.step))) {
-    ending_.layer_failures.push_back({*layer, plan::step_name(record.step), record.error});
   }
 }
 
@@ -273,21 +204,33 @@ void Supervision::give_up_launch() {
 void Supervision::check_deadlines() {
   const Clock::time_point now = Clock::now();
   if (now >= launch_deadline()) return give_up_launch();
-  if (killed_ || kill_wanted_) {
-    if (now < kill_deadline_) return;
-    Error error;
-    error.operation = "kill";
-    error.detail = "processes of the run did not end after SIGKILL";
-    fail(std::move(error));
-    finish();
-    return;
-  }
-  if (now >= wall_deadline_) {
-    ending_.wall_expired = true;
-    kill();
-    return;
-  }
-  if (now >= next_cpu_check_) check_cpu(now);
+  if (is_ending() && child_.control && spawner_is_silent()) return give_up_spawner();
+  if (now >= kill_deadline_) return give_up_end();
+  if (is_killed()) return;
+  if (now >= wall_deadline_) return end_at_limit(&Ending::wall_expired);
+  if (now >= next_cpu_check_ && !payload_is_over()) check_cpu(now);
+}
+
+// What should have ended by itself is killed, and has as long again.
+void Supervision::give_up_end() {
+  pollfd init{pidfd_.get(), POLLIN, 0};
+  const bool init_is_dead = pidfd_ && ::poll(&init, 1, 0) > 0;
+  if (init_is_dead && child_.control) return give_up_spawner();
+  if (!is_killed()) return kill();
+  Error error;
+  error.operation = "kill";
+  error.detail = "processes of the run did not end after SIGKILL";
+  fail(std::move(error));
+  finish();
+}
+
+// What init told before counts first, however late it is read: a program that had ended by then did
+// not run into the limit. (Output is other evidence: what is read late was written before the end.)
+// What is left of the run ends here in any case.
+void Supervision::end_at_limit(bool Ending::* limit) {
+  take_records();
+  ending_.*limit = !payload_is_over();
+  kill();
 }
 
 // The next check comes when the limit could be reached at the earliest.
@@ -301,11 +244,7 @@ void Supervision::check_cpu(Clock::time_point now) {
     return;
   }
   const std::chrono::microseconds spent{static_cast<std::int64_t>(*used)};
-  if (spent >= limit) {
-    ending_.cpu_expired = true;
-    kill();
-    return;
-  }
+  if (spent >= limit) return end_at_limit(&Ending::cpu_expired);
   const auto rate = std::max<std::int64_t>(1, options_.plan->host_cpus);
   const auto earliest = std::chrono::duration_cast<milliseconds>(limit - spent) / rate;
   next_cpu_check_ = now + std::max(kShortestCpuCheck, earliest);
@@ -324,6 +263,11 @@ void Supervision::hurry_the_end() {
   if (child_.cgroup != nullptr) (void)child_.cgroup->lift_cpu_limit();
 }
 
+// Of what init has killed, and of init, which goes by itself.
+void Supervision::expect_the_end() {
+  if (!is_killed()) kill_deadline_ = Clock::now() + kKillPatience;
+}
+
 void Supervision::kill() {
   kill_deadline_ = Clock::now() + kKillPatience;
   kill_wanted_ = true;
@@ -337,7 +281,7 @@ void Supervision::kill() {
 }
 
 void Supervision::cancel() {
-  if (ended() || killed_ || kill_wanted_) return;
+  if (ended() || is_killed()) return;
   ending_.cancelled = true;
   kill();
 }
@@ -363,7 +307,7 @@ void Supervision::finish() {
     drain_output(child_.err, err_);
     if (err_.total() == before) break;
   }
-  if (!ending_.exec_reached && !ending_.failure && !killed_ && !kill_wanted_) {
+  if (!ending_.exec_reached && !ending_.failure && !is_killed()) {
     Error error;
     error.operation = "sbx-init";
     error.detail = "it ended during set-up without a report, wait status " +

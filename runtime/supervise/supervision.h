@@ -65,9 +65,23 @@ class Supervision {
   void drain_output(UniqueFd& pipe, Capture& capture);
   [[nodiscard]] Clock::time_point launch_deadline() const;
   void give_up_launch();
+  // The payload's own end is known: whatever acts from here on has not ended it.
+  [[nodiscard]] bool payload_is_over() const {
+    return ending_.payload_wait_status.has_value() || ending_.hostile.has_value();
+  }
+  [[nodiscard]] bool is_killed() const { return killed_ || kill_wanted_; }
+  [[nodiscard]] bool is_ending() const { return is_killed() || payload_is_over(); }
+  [[nodiscard]] bool spawner_is_silent() const {
+    return child_.spawner_silent != nullptr && *child_.spawner_silent;
+  }
+  void lose_spawner(Error error);
+  void give_up_spawner();
+  void give_up_end();
   void check_deadlines();
+  void end_at_limit(bool Ending::* limit);
   void check_cpu(Clock::time_point now);
   void on_oom();
+  void expect_the_end();
   void kill();
   void hurry_the_end();
   void fail(Error error);

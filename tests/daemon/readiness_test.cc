@@ -69,6 +69,32 @@ TEST_P(DaemonReadiness, AStoppedSpawnerHoldsUpNoAnswerForEver) {
   EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok") << "what came before is over";
 }
 
+// No run can come to its end, and no other gets its place.
+TEST_P(DaemonReadiness, AStoppedSpawnerIsTheErrorOfRunsUnderWayAndRefusesWhatWaits) {
+  start("max_running = 1\n");
+  RawClient running =
+      begin(R"({"language":"bash","code":"echo on; sleep 1000","limits":{"wall_seconds":2}})");
+  ASSERT_TRUE(wait_for_metric("sbxd_running", 1));
+  RawClient waiting = begin(kSleep);
+  ASSERT_TRUE(wait_for_metric("sbxd_queued", 1));
+  const auto children = children_of(pid());
+  ASSERT_EQ(children.size(), 1U);
+  ASSERT_EQ(::kill(children[0].second, SIGSTOP), 0);
+  const RawReply reply = running.reply();
+  ASSERT_EQ(reply.status, 200);
+  const Json result = Json::parse(reply.body);
+  EXPECT_EQ(result["status"], "sandbox_error");
+  EXPECT_EQ(result["error"]["code"], "host");
+  EXPECT_EQ(result["error"]["step"], "spawner") << reply.body;
+  EXPECT_THAT(result["error"].value("fix", ""), HasSubstr("see whether something stops it"));
+  const RawReply refused = waiting.reply();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(problem_of(refused)["code"], "sandbox_unavailable");
+  ASSERT_EQ(::kill(children[0].second, SIGCONT), 0);
+  ASSERT_TRUE(wait_for_health(200));
+  EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok");
+}
+
 TEST_P(DaemonReadiness, AStoppedSpawnerIsNoticedWithoutARun) {
   start();
   const auto children = children_of(pid());
