@@ -202,6 +202,11 @@ void Sandbox::note_spawner_silence(bool silent) {
   state_->spawner->note_silence(silent);
 }
 
+Result<void> Sandbox::check_image() const {
+  SBX_TRY(plan::find_image(state_->host.image.name, state_->config));
+  return {};
+}
+
 Result<collect::Outcome> Sandbox::run(const plan::Request& request, RunHooks hooks) {
   SBX_ASSIGN(const std::unique_ptr<Run> run, start(request, std::move(hooks)));
   return finish(*run);

@@ -132,6 +132,8 @@ class Sandbox {
   [[nodiscard]] Result<UniqueFd> ask_spawner();
   // What came of asking: while it is silent, no run that ends waits for its word.
   void note_spawner_silence(bool silent);
+  // Whether the image that runs start from can be opened: as start() says it.
+  [[nodiscard]] Result<void> check_image() const;
   // The plan in words, without a process (sbx-run explain). Fails as open() and start() would.
   [[nodiscard]] static Result<std::string> explain(SandboxOptions options,
                                                    const plan::Request& request);

@@ -88,11 +88,7 @@ Result<void> check_image(const DaemonConfig& config, const policy::RuntimeConfig
   const auto image = plan::find_image(config.image, runtime);
   if (image) return {};
   Error error = at_key(config, "image", image.error());
-  constexpr std::string_view kSbxRunsWayOut = " (or give --rootfs host)";
-  if (error.fix.ends_with(kSbxRunsWayOut)) {
-    error.fix.resize(error.fix.size() - kSbxRunsWayOut.size());
-    error.fix += ", or write image = \"host\"";
-  }
+  error.fix = fix_by_config(std::move(error.fix));
   return error;
 }
 
@@ -159,6 +155,13 @@ Result<void> settle_whole(DaemonConfig& config) {
   return at_key(
       config, "user",
       invalid("must not be root", "name an ordinary user: useradd --system --no-create-home sbx"));
+}
+
+std::string fix_by_config(std::string fix) {
+  constexpr std::string_view kSbxRunsWayOut = " (or give --rootfs host)";
+  if (!fix.ends_with(kSbxRunsWayOut)) return fix;
+  fix.resize(fix.size() - kSbxRunsWayOut.size());
+  return fix + ", or write image = \"host\"";
 }
 
 HostSide this_host() {

@@ -36,4 +36,7 @@ struct HostSide {
 // `error` as one about that key.
 [[nodiscard]] Error at_key(const DaemonConfig& config, std::string_view path, Error error);
 
+// A fix of a missing image in the words of sbxd's configuration; any other as it is.
+[[nodiscard]] std::string fix_by_config(std::string fix);
+
 }  // namespace sbx::daemon

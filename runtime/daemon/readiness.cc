@@ -1,9 +1,11 @@
 #include "runtime/daemon/readiness.h"
 
 #include <chrono>
+#include <utility>
 
 #include "http/async/fd_watch.h"
 #include "runtime/base/log.h"
+#include "runtime/daemon/config_check.h"
 #include "runtime/spawn/spawner.h"
 
 namespace sbx::daemon {
@@ -40,6 +42,25 @@ std::optional<Problem> Readiness::problem() {
                    .retry_after = kRetryAfter};
   }
   return std::nullopt;
+}
+
+std::optional<Problem> Readiness::image_problem() {
+  const auto found = sandbox_.check_image();
+  const bool had_image = std::exchange(has_image_, found.has_value());
+  if (found) {
+    if (!had_image) log::info("the image can be opened again");
+    return std::nullopt;
+  }
+  const Error& error = found.error();
+  if (had_image) {
+    log::error("no run can start: its image cannot be opened",
+               {{"error", to_string(error)}, {"fix", fix_by_config(error.fix)}});
+  }
+  return Problem{.status = 503,
+                 .code = "host_lacks",
+                 .detail = "No run can start: " + to_string(error),
+                 .fix = fix_by_config(error.fix),
+                 .retry_after = kRetryAfter};
 }
 
 void Readiness::fall_silent() {

@@ -1,5 +1,5 @@
 // Readiness: whether anything keeps every run from starting: a spawner that is gone or silent, an
-// audit file that takes no line. Stage: daemon, the loop's thread.
+// audit file that takes no line, an image that cannot be opened. Stage: daemon, the loop's thread.
 #pragma once
 
 #include <optional>
@@ -28,6 +28,10 @@ class Readiness {
   // Why no run can start now, or nothing. Looks after the audit file: microseconds.
   [[nodiscard]] std::optional<http::Problem> problem();
 
+  // The same of the image, which each start() opens for itself: tens of system calls. Logged when
+  // it changes.
+  [[nodiscard]] std::optional<http::Problem> image_problem();
+
   // The spawner is gone: no run can start any more.
   void disable(std::string why) { disabled_ = std::move(why); }
   // The spawner did not answer: no run can start until ask_spawner() has an answer.
@@ -46,6 +50,7 @@ class Readiness {
   AuditLog& audit_;
   std::string disabled_;
   std::optional<Error> silence_;
+  bool has_image_ = true;
 };
 
 }  // namespace sbx::daemon

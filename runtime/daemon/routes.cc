@@ -38,7 +38,7 @@ Task<void> InfoRoutes::get_info(Request&, Responder& responder) {
 }
 
 Task<void> InfoRoutes::get_health(Request&, Responder& responder) {
-  const auto problem = runs.refuse_now();
+  const auto problem = runs.health();
   if (problem) {
     co_await responder.send(to_response(*problem));
   } else {

@@ -10,6 +10,7 @@
 #include "runtime/base/scope_exit.h"
 #include "runtime/collect/make_outcome.h"
 #include "runtime/daemon/audit_event.h"
+#include "runtime/daemon/config_check.h"
 #include "runtime/daemon/event_stream.h"
 #include "runtime/daemon/json_parts.h"
 #include "runtime/daemon/result_body.h"
@@ -39,7 +40,7 @@ Problem problem_of(const Error& error) {
   return {.status = 503,
           .code = host ? "host_lacks" : kSandboxUnavailable,
           .detail = to_string(error),
-          .fix = fix_for_clients(error.fix),
+          .fix = fix_for_clients(fix_by_config(error.fix)),
           .retry_after = std::chrono::seconds(1)};
 }
 
@@ -163,6 +164,11 @@ OptionalProblem RunService::refuse_now() const {
                    .retry_after = std::max(left, std::chrono::seconds(1))};
   }
   return parts_.readiness.problem();
+}
+
+OptionalProblem RunService::health() {
+  if (auto refused = refuse_now()) return refused;
+  return parts_.readiness.image_problem();
 }
 
 Problem RunService::too_many(const Refusal& refusal) {

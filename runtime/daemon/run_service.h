@@ -84,6 +84,8 @@ class RunService {
   [[nodiscard]] bool closed() const { return closing_.cancelled(); }
   // Why no run can start now, or nothing: sbxd ends, or what Readiness knows.
   [[nodiscard]] std::optional<http::Problem> refuse_now() const;
+  // That, and what a run would find out as it starts.
+  [[nodiscard]] std::optional<http::Problem> health() const;
 
  private:
   struct Live;      // one request on its way through serve()

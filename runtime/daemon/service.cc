@@ -304,6 +304,7 @@ Task<void> Service::reap() {
   for (;;) {
     (void)co_await loop_.sleep_until(async::after(period));
     (void)readiness_.check_audit();  // which logs what it finds
+    (void)readiness_.image_problem();
     // What many small blocks left between them; malloc gives back only what is at its end.
     (void)::malloc_trim(0);
     auto job = [&sandbox = started_.sandbox] { return sandbox.sweep(); };

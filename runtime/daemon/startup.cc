@@ -133,6 +133,10 @@ Result<Configuration> load_configuration(const Arguments& arguments) {
   Configuration configuration;
   SBX_ASSIGN(configuration.runtime, policy::load_runtime_config());
   SBX_ASSIGN(configuration.daemon, load_daemon_config(arguments.config));
+  // Started by root it does not stay root, to whom HOME and XDG_DATA_HOME belong.
+  if (::geteuid() == 0 && configuration.runtime.image_dir.empty()) {
+    configuration.runtime.image_dir = plan::kSystemImages;
+  }
   if (!arguments.socket.empty()) configuration.daemon.socket = arguments.socket;
   if (!arguments.state_dir.empty()) configuration.daemon.state_dir = arguments.state_dir;
   SBX_ASSIGN(configuration.profiles, load_profiles(configuration.daemon));

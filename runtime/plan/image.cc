@@ -153,7 +153,7 @@ Result<void> check_mount_points(const std::string& rootfs) {
 
 std::vector<std::string> image_directories(const policy::RuntimeConfig& config) {
   if (!config.image_dir.empty()) return {config.image_dir};
-  std::vector<std::string> directories{"/var/lib/sbx/images"};
+  std::vector<std::string> directories{kSystemImages};
   const char* data = std::getenv("XDG_DATA_HOME");
   const char* home = std::getenv("HOME");
   if (data != nullptr && *data == '/') {
@@ -204,11 +204,13 @@ Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& c
   }
   std::string searched;
   std::string unreadable;
-  // What cannot be looked at may be there all the same: told when no other is found.
-  const auto note_failure = [&](const std::string& path, int error) {
-    if (error == EACCES && unreadable.empty()) unreadable = path;
-  };
-  for (const std::string& directory : image_directories(config)) {
+  const std::vector<std::string> directories = image_directories(config);
+  for (const std::string& directory : directories) {
+    // What cannot be looked at may be there all the same: told when no other is found. But a user's
+    // place that is out of his own reach is somebody else's (HOME kept by su).
+    const auto note_failure = [&](const std::string& path, int error) {
+      if (error == EACCES && directory == directories.front()) unreadable = path;
+    };
     const std::string base = directory + "/" + name;
     searched += (searched.empty() ? "" : ", ") + base;
     // The generation is fixed now: a rebuild may switch `current` while this run goes on.

@@ -30,6 +30,9 @@ struct Image {
   [[nodiscard]] bool is_host() const { return rootfs.empty(); }
 };
 
+// Where the system has its images, for everybody.
+inline constexpr const char* kSystemImages = "/var/lib/sbx/images";
+
 // Where images are looked for, in order.
 [[nodiscard]] std::vector<std::string> image_directories(const policy::RuntimeConfig& config);
 

@@ -123,6 +123,28 @@ TEST_P(DaemonReadiness, AStoppedSpawnerDoesNotHoldUpTheEnd) {
   EXPECT_EQ(wait_for_end().exit_code, 0);
 }
 
+TEST_P(DaemonReadiness, AnImageThatIsGoneIsToldByHealthUntilItIsBack) {
+  if (!std::filesystem::exists("/var/lib/sbx/images/default/current")) GTEST_SKIP() << "no image";
+  const std::string link = directory().path() + "/images/default";
+  std::filesystem::create_directory(directory().path() + "/images");
+  std::filesystem::create_symlink("/var/lib/sbx/images/default", link);
+  ground().set_runtime("image_dir = \"" + directory().path() + "/images\"\n");
+  start();
+  std::filesystem::remove(link);
+  const RawReply health = ask("GET", "/healthz");
+  EXPECT_EQ(health.status, 503);
+  const Json problem = problem_of(health);
+  EXPECT_EQ(problem["code"], "host_lacks");
+  EXPECT_THAT(problem.value("detail", ""), HasSubstr("no image 'default' in " + link));
+  EXPECT_THAT(problem.value("fix", ""), HasSubstr("scripts/image"));
+  EXPECT_EQ(problem_of(ask("POST", "/v1/run", kSleep))["code"], "host_lacks");
+  EXPECT_THAT(log(), HasSubstr("its image cannot be opened"));
+  std::filesystem::create_symlink("/var/lib/sbx/images/default", link);
+  EXPECT_EQ(ask("GET", "/healthz").status, 200);
+  EXPECT_THAT(log(), HasSubstr("can be opened again"));
+  EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok");
+}
+
 TEST_P(DaemonReadiness, NoRunStartsWhileTheAuditFileIsNotInItsPlace) {
   start();
   std::filesystem::rename(audit_file(), audit_file() + ".old");

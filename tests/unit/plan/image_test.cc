@@ -215,13 +215,14 @@ TEST(ImageParent, IsWhoseImageItMayBeOrTheRootDirectorysOwners) {
 }
 
 // What find_image() says to an ordinary user: root reads everything.
-std::string said_to_a_user(const policy::RuntimeConfig& config) {
+std::string said_to_a_user(const policy::RuntimeConfig& config,
+                           const std::string& name = "default") {
   auto pipe = sys::pipe();
   if (!pipe) return "no pipe";
   const pid_t child = ::fork();
   if (child == 0) {
     if (::geteuid() == 0 && ::setresuid(65534, 65534, 65534) != 0) ::_exit(1);
-    const auto image = find_image("default", config);
+    const auto image = find_image(name, config);
     (void)sys::write_all(pipe->second.get(),
                          image ? "found" : to_string(image.error()) + " | " + image.error().fix);
     ::_exit(0);
@@ -243,6 +244,23 @@ TEST_F(Images, ThatCannotBeReadAreSaidToBeThere) {
                 AllOf(HasSubstr(path), HasSubstr("Permission denied"), HasSubstr("chmod a+rX")));
     ASSERT_EQ(::chmod(path.c_str(), 0755), 0);
   }
+}
+
+// As su leaves it, or whoever starts a service as root: the first place decides what is said.
+TEST_F(Images, InAHomeThatIsSomebodyElsesAreNobodysBusiness) {
+  ASSERT_EQ(::chmod(directory_.c_str(), 0), 0);
+  const char* const was = std::getenv("XDG_DATA_HOME");
+  const std::string before = was != nullptr ? was : "";
+  ASSERT_EQ(::setenv("XDG_DATA_HOME", directory_.c_str(), 1), 0);
+  const std::string said = said_to_a_user({}, "no-such-image");
+  if (was != nullptr) {
+    ::setenv("XDG_DATA_HOME", before.c_str(), 1);
+  } else {
+    ::unsetenv("XDG_DATA_HOME");
+  }
+  ASSERT_EQ(::chmod(directory_.c_str(), 0700), 0);
+  EXPECT_THAT(said, AllOf(HasSubstr("no image 'no-such-image' in /var/lib/sbx/images/"),
+                          HasSubstr("./scripts/image")));
 }
 
 TEST(ImageParts, AreRootsOrTheCallersAndNobodyElsesToWrite) {
