@@ -166,7 +166,7 @@ OptionalProblem RunService::refuse_now() const {
   return parts_.readiness.problem();
 }
 
-OptionalProblem RunService::health() {
+OptionalProblem RunService::health() const {
   if (auto refused = refuse_now()) return refused;
   return parts_.readiness.image_problem();
 }
