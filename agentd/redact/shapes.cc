@@ -5,6 +5,8 @@
 #include <bitset>
 #include <cstdint>
 
+#include "agentd/redact/prefixes.h"
+
 namespace agentd::redact {
 namespace {
 
@@ -79,75 +81,25 @@ bool has_a_piece_of_chance(std::string_view token) {
   return false;
 }
 
-struct Prefixed {
-  std::string_view prefix;
-  Chars chars;
-  std::size_t min;  // of what follows
-  std::size_t max;  // exactly `min` when equal; 0: no bound
-  std::string_view name;
-  bool by_pieces = false;  // words with dashes between are none
-};
-
-// Longer prefixes before those that they begin with.
-constexpr std::array kPrefixed = {
-    Prefixed{"sk-ant-", Chars::kToken, 20, 0, "anthropic-key"},
-    Prefixed{"sk-or-v1-", Chars::kHex, 32, 0, "openrouter-key"},
-    Prefixed{"sk-lf-", Chars::kToken, 30, 0, "langfuse-key"},
-    Prefixed{"sk-", Chars::kToken, 20, 0, "openai-key", true},
-    Prefixed{"gsk_", Chars::kAlnum, 20, 0, "groq-key"},
-    Prefixed{"xai-", Chars::kAlnum, 40, 0, "xai-key"},
-    Prefixed{"pplx-", Chars::kAlnum, 32, 0, "perplexity-key"},
-    Prefixed{"nvapi-", Chars::kToken, 60, 0, "nvidia-key"},
-    Prefixed{"csk-", Chars::kAlnum, 40, 0, "cerebras-key"},
-    Prefixed{"tgp_v1_", Chars::kToken, 40, 0, "together-key"},
-    Prefixed{"hf_", Chars::kAlnum, 34, 34, "huggingface-token"},  // letters alone
-    Prefixed{"hf_", Chars::kAlnum, 30, 0, "huggingface-token"},
-    Prefixed{"r8_", Chars::kAlnum, 37, 0, "replicate-token"},
-    Prefixed{"ghp_", Chars::kAlnum, 30, 0, "github-token"},
-    Prefixed{"gho_", Chars::kAlnum, 30, 0, "github-token"},
-    Prefixed{"ghu_", Chars::kAlnum, 30, 0, "github-token"},
-    Prefixed{"ghs_", Chars::kAlnum, 30, 0, "github-token"},
-    Prefixed{"ghr_", Chars::kAlnum, 30, 0, "github-token"},
-    Prefixed{"github_pat_", Chars::kWord, 40, 0, "github-token"},
-    Prefixed{"glpat-", Chars::kToken, 20, 0, "gitlab-token"},
-    Prefixed{"AKIA", Chars::kUpperAlnum, 16, 16, "aws-key-id"},
-    Prefixed{"ASIA", Chars::kUpperAlnum, 16, 16, "aws-key-id"},
-    Prefixed{"ABIA", Chars::kUpperAlnum, 16, 16, "aws-key-id"},
-    Prefixed{"ACCA", Chars::kUpperAlnum, 16, 16, "aws-key-id"},
-    Prefixed{"AIza", Chars::kToken, 35, 35, "google-key"},
-    Prefixed{"GOCSPX-", Chars::kToken, 24, 0, "google-client-secret"},
-    Prefixed{"ya29.", Chars::kToken, 30, 0, "google-token"},
-    Prefixed{"xoxb-", Chars::kToken, 20, 0, "slack-token", true},
-    Prefixed{"xoxp-", Chars::kToken, 20, 0, "slack-token", true},
-    Prefixed{"xoxa-", Chars::kToken, 20, 0, "slack-token", true},
-    Prefixed{"xoxr-", Chars::kToken, 20, 0, "slack-token", true},
-    Prefixed{"xoxs-", Chars::kToken, 20, 0, "slack-token", true},
-    Prefixed{"xapp-", Chars::kToken, 20, 0, "slack-token", true},
-    Prefixed{"sk_live_", Chars::kAlnum, 16, 0, "stripe-key"},
-    Prefixed{"sk_test_", Chars::kAlnum, 16, 0, "stripe-key"},
-    Prefixed{"rk_live_", Chars::kAlnum, 16, 0, "stripe-key"},
-    Prefixed{"rk_test_", Chars::kAlnum, 16, 0, "stripe-key"},
-    Prefixed{"whsec_", Chars::kAlnum, 24, 0, "stripe-key"},
-    Prefixed{"npm_", Chars::kAlnum, 36, 36, "npm-token"},
-    Prefixed{"pypi-", Chars::kToken, 60, 0, "pypi-token"},
-    Prefixed{"dop_v1_", Chars::kHex, 64, 64, "digitalocean-token"},
-    Prefixed{"shpat_", Chars::kHex, 32, 32, "shopify-token"},
-    Prefixed{"shpss_", Chars::kHex, 32, 32, "shopify-token"},
-    Prefixed{"sq0atp-", Chars::kToken, 22, 0, "square-token"},
-    Prefixed{"sq0csp-", Chars::kToken, 40, 0, "square-token"},
-    Prefixed{"lin_api_", Chars::kAlnum, 32, 0, "linear-key"},
-    Prefixed{"ntn_", Chars::kAlnum, 40, 0, "notion-token"},
-    Prefixed{"dapi", Chars::kHex, 32, 32, "databricks-token"},
-    Prefixed{"key-", Chars::kHex, 32, 32, "mailgun-key"},
-    Prefixed{"hvs.", Chars::kToken, 24, 0, "vault-token"},
-    Prefixed{"AGE-SECRET-KEY-1", Chars::kUpperAlnum, 58, 58, "age-key"},
-    Prefixed{"SK", Chars::kHex, 32, 32, "twilio-key"},
-};
-
-// The shapes with functions of their own are longer by far.
-static_assert(std::all_of(kPrefixed.begin(), kPrefixed.end(), [](const Prefixed& shape) {
-  return shape.prefix.size() + shape.min >= kMinShapeBytes;
-}));
+// Letters of chance: a long piece with as many capitals as small ones, more or less, in and out of
+// each other. Camel case has few, and such as YOUR-TOKEN nothing else.
+bool has_mixed_letters(std::string_view token) {
+  constexpr std::size_t kLong = 16;
+  token = token.substr(0, 256);
+  while (!token.empty()) {
+    const std::string_view piece = token.substr(0, token.find_first_of("-_"));
+    token.remove_prefix(std::min(piece.size() + 1, token.size()));
+    std::size_t upper = 0;
+    std::size_t changes = 0;
+    for (std::size_t i = 0; i < piece.size(); ++i) {
+      upper += is_upper(piece[i]) ? 1 : 0;
+      changes += i > 0 && is_upper(piece[i]) != is_upper(piece[i - 1]) ? 1 : 0;
+    }
+    const bool mixed = upper * 10 >= piece.size() * 3 && upper * 10 <= piece.size() * 7;
+    if (piece.size() >= kLong && mixed && changes * 4 >= piece.size()) return true;
+  }
+  return false;
+}
 
 // One line end or other filler between the lines of a private key, as it stands in a text, a string
 // literal or JSON. 0: none.
@@ -265,9 +217,12 @@ std::optional<Shape> ShapeFinder::prefixed(std::size_t at) {
     if (run < shape.min) continue;
     // A key of fixed length that goes on is another word.
     if (shape.max != 0 && run > shape.max) continue;
-    const Digits digits = shape.min == shape.max ? Digits::kByChance : Digits::kNeeded;
-    if (!looks_random(rest.substr(shape.prefix.size(), run), digits)) continue;
-    if (shape.by_pieces && !has_a_piece_of_chance(rest.substr(shape.prefix.size(), run))) continue;
+    const std::string_view token = rest.substr(shape.prefix.size(), run);
+    if (!(shape.unmistakable && has_mixed_letters(token))) {
+      const Digits digits = shape.min == shape.max ? Digits::kByChance : Digits::kNeeded;
+      if (!looks_random(token, digits)) continue;
+      if (shape.by_pieces && !has_a_piece_of_chance(token)) continue;
+    }
     return Shape{shape.prefix.size() + run, shape.name};
   }
   return std::nullopt;
