@@ -136,6 +136,8 @@ constexpr AttackCase kSystemCallsCases[] = {
      kPlain},
     {kCalls, "prctl PR_MCE_KILL", kSeccomp, "prctl_mce_kill", "", "", counted("prctl", EINVAL),
      kPlain, EINVAL},
+    {kCalls, "prctl PR_SET_VMA", kSeccomp, "prctl_set_vma", "", "", counted("prctl", EINVAL),
+     kPlain, EINVAL},
     // Foreign ABIs have numbers of their own.
     {kCalls, "int 0x80", kSeccomp, "int80", "", "", hostile("i386:getpid"), kPlain, ENOSYS},
     {kCalls, "x32", kSeccomp, "x32", "", "", hostile("x32:getpid"), kPlain, ENOSYS},
@@ -155,7 +157,7 @@ constexpr AttackCase kSystemCallsCases[] = {
     {kCalls, "raw socket", kSeccomp, "socket_raw", "", "", counted("socket", EAFNOSUPPORT), kAway},
     {kCalls, "raw IPv6 socket", kSeccomp, "socket_raw6", "", "", counted("socket", EAFNOSUPPORT),
      kAway, EAFNOSUPPORT},
-    // Options that keep memory which no limit counts, or what all runs share a budget of.
+    // What keeps memory that no limit counts, or takes from what all runs share.
     {kCalls, "IPv6 extension headers", kSeccomp, "setsockopt_headers", "", "",
      counted("setsockopt", ENOPROTOOPT), kPlain},
     {kCalls, "IPv6 extension headers, high bits", kSeccomp, "setsockopt_headers", "high", "high",
@@ -164,6 +166,14 @@ constexpr AttackCase kSystemCallsCases[] = {
      counted("setsockopt", ENOPROTOOPT), kPlain},
     {kCalls, "protocol module on a socket", kSeccomp, "setsockopt_protocol", "", "",
      counted("setsockopt", ENOPROTOOPT), kPlain},
+    {kCalls, "setxattr", kSeccomp, "setxattr", "", "", refused(EOPNOTSUPP), kPlain},
+    {kCalls, "lsetxattr", kSeccomp, "lsetxattr", "", "", refused(EOPNOTSUPP), kPlain},
+    {kCalls, "fsetxattr", kSeccomp, "fsetxattr", "", "", refused(EOPNOTSUPP), kPlain},
+    {kCalls, "map huge pages", kSeccomp, "mmap_huge", "", "", counted("mmap", ENOMEM), kPlain},
+    {kCalls, "map huge pages, high bits", kSeccomp, "mmap_huge", "high", "high",
+     counted("mmap", ENOMEM), kPlain},
+    {kCalls, "memfd of huge pages", kSeccomp, "memfd_huge", "", "", counted("memfd_create", ENOMEM),
+     kPlain, EINVAL},
     // The image's files and the host's devices are everybody's: who watches them sees others.
     {kCalls, "inotify_init1", kSeccomp, "inotify_init1", "", "", counted("inotify_init1", ENOSYS),
      kPlain, ENOSYS},

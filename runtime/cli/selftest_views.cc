@@ -9,6 +9,7 @@ constexpr std::string_view kProc = "proc";
 constexpr std::string_view kRootfs = "rootfs";
 constexpr std::string_view kCorePattern = "/proc/sys/kernel/core_pattern";
 constexpr std::string_view kHostname = "/proc/sys/kernel/hostname";
+constexpr std::string_view kDomainName = "/proc/sys/kernel/domainname";
 constexpr std::string_view kSysrq = "/proc/sysrq-trigger";
 
 bool is_zero(std::string_view value) {
@@ -63,12 +64,22 @@ constexpr AttackCase kViewsCases[] = {
     silent("/proc/sys/kernel/random/boot_id"),
     {kViews, "/proc/kmsg", kProc, "masked", "/proc/kmsg", "/proc/kmsg", value(is_masked, ENOENT),
      kPlain, ENOENT},
+    {kViews, "/proc/locks", kProc, "masked", "/proc/locks", "/proc/locks", value(is_masked, ENOENT),
+     kPlain, ENOENT, true},
+    {kViews, "/proc/swaps", kProc, "masked", "/proc/swaps", "/proc/swaps", value(is_masked, ENOENT),
+     kPlain, ENOENT, true},
+    // What can be waited on tells when something happens: here, that any run of the host starts.
+    {kViews, "watch for hosts' names", kProc, "watch", kHostname, kHostname, refused(EPERM), kPlain,
+     0, true},
+    {kViews, "watch for domains' names", kProc, "watch", kDomainName, kDomainName, refused(EPERM),
+     kPlain, 0, true},
     empty("/proc/acpi"),
     empty("/proc/bus"),
     empty("/proc/irq"),
     empty("/proc/fs"),
     empty("/proc/scsi"),
     empty("/proc/driver"),
+    empty("/proc/asound"),
     empty("/proc/pressure"),
     {kViews, "sysrq-trigger", kProc, "open_for_writing", kSysrq, kSysrq, refused(EROFS), kRoot,
      ENOENT},

@@ -53,21 +53,26 @@ std::vector<TmpfsMount> tmpfs_mounts(const policy::Limits& limits, bool has_code
 // Each costs every run some 25 µs, so figures that programs ask for and that say little more than
 // how large and how busy the host is stay (loadavg, meminfo, cpuinfo, uptime, version:
 // SECURITY.md). All of /proc is read-only. What this kernel does not have is passed over.
-std::vector<Mask> proc_masks(std::uint32_t visible_cpus) {
+std::vector<Mask> proc_masks(std::uint32_t visible_cpus, const std::string& hostname) {
   std::vector<Mask> masks;
-  for (const char* file :
-       {"/proc/kcore", "/proc/keys", "/proc/key-users", "/proc/timer_list", "/proc/sched_debug",
-        "/proc/sysrq-trigger", "/proc/kmsg", "/proc/kallsyms", "/proc/latency_stats",
-        "/proc/interrupts", "/proc/softirqs", "/proc/modules", "/proc/config.gz", "/proc/cmdline",
-        "/proc/diskstats", "/proc/partitions", "/proc/zoneinfo", "/proc/cgroups",
-        "/proc/sys/kernel/random/boot_id"}) {
+  for (const char* file : {"/proc/kcore",         "/proc/keys",
+                           "/proc/key-users",     "/proc/timer_list",
+                           "/proc/sched_debug",   "/proc/sysrq-trigger",
+                           "/proc/kmsg",          "/proc/kallsyms",
+                           "/proc/latency_stats", "/proc/interrupts",
+                           "/proc/softirqs",      "/proc/modules",
+                           "/proc/config.gz",     "/proc/cmdline",
+                           "/proc/diskstats",     "/proc/partitions",
+                           "/proc/zoneinfo",      "/proc/cgroups",
+                           "/proc/locks",         "/proc/swaps",
+                           "/proc/mdstat",        "/proc/sys/kernel/random/boot_id"}) {
     masks.push_back({.path = file, .kind = MaskKind::kFile, .content = {}});
   }
   masks.push_back({.path = "/proc/sys/kernel/pty/nr", .content = {}});
   // Of /proc/sys/fs it is five counters of what everybody has open (file-nr, inode-nr, …); the rest
   // are limits that no library asks for.
   for (const char* directory : {"/proc/acpi", "/proc/bus", "/proc/irq", "/proc/fs", "/proc/scsi",
-                                "/proc/driver", "/proc/pressure", "/proc/sys/fs"}) {
+                                "/proc/driver", "/proc/asound", "/proc/pressure", "/proc/sys/fs"}) {
     masks.push_back({.path = directory, .kind = MaskKind::kDirectory, .content = {}});
   }
   // What libc and libuv count CPUs by: as many as the run may use, and nothing of the host's load.
@@ -76,6 +81,11 @@ std::vector<Mask> proc_masks(std::uint32_t visible_cpus) {
     stat += "cpu" + std::to_string(cpu) + " 0 0 0 0 0 0 0 0 0 0\n";
   }
   masks.push_back({.path = "/proc/stat", .kind = MaskKind::kContent, .content = stat});
+  // Poll on the kernel's own tells of every namespace's names, and so when a run starts.
+  masks.push_back({.path = "/proc/sys/kernel/hostname",
+                   .kind = MaskKind::kContent,
+                   .content = hostname + "\n"});
+  masks.push_back({.path = "/proc/sys/kernel/domainname", .content = {}});
   return masks;
 }
 
@@ -143,7 +153,7 @@ void plan_filesystem(Plan& plan, bool has_code, bool has_inputs) {
               .noexec = true,
               .limit = "shm"};
   plan.devices = {"null", "zero", "full", "random", "urandom"};
-  plan.masks = proc_masks(plan.visible_cpus);
+  plan.masks = proc_masks(plan.visible_cpus, plan.hostname);
   for (const TmpfsMount& mount : plan.tmpfs) {
     if (!mount.read_only) plan.writable.push_back(mount.target);
   }

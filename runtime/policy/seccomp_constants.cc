@@ -8,6 +8,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -109,6 +110,9 @@ const Constant kConstants[] = {
     SBX_CONSTANT(IPV6_RECVERR),
     SBX_CONSTANT(IPV6_RECVPKTINFO),
     SBX_CONSTANT(IPV6_TCLASS),
+    // mmap, memfd_create
+    SBX_CONSTANT(MAP_HUGETLB),
+    SBX_CONSTANT(MFD_HUGETLB),
     // prctl
     SBX_CONSTANT(PR_SET_PDEATHSIG),
     SBX_CONSTANT(PR_GET_PDEATHSIG),

@@ -62,10 +62,11 @@ const std::vector<Reason>& reasons() {
        {"type into the terminal", "type into the terminal, high bits", "paste into the terminal",
         "paste into the terminal, high bits", "change the line discipline"}},
       {"beside the limits",
-       "No group is charged for what the option keeps, or it comes from a budget of the whole "
+       "No group is charged for what is kept, or it comes from a budget or pool of the whole "
        "host. Only `rlimits` and the cap on processes bound how much it is in all.",
        {"IPv6 extension headers", "IPv6 extension headers, high bits", "socket filter",
-        "protocol module on a socket"}},
+        "protocol module on a socket", "prctl PR_SET_VMA", "setxattr", "lsetxattr", "fsetxattr",
+        "map huge pages", "map huge pages, high bits", "memfd of huge pages"}},
       {"the same files",
        "The image's files and the host's devices are the same for all runs. `user_namespace` "
        "bounds "
@@ -97,6 +98,10 @@ const std::vector<Reason>& reasons() {
         "/proc/modules",
         "/proc/sys/kernel/random/boot_id",
         "/proc/kmsg",
+        "/proc/locks",
+        "/proc/swaps",
+        "watch for hosts' names",
+        "watch for domains' names",
         "/proc/bus",
         "/proc/irq",
         "/proc/fs",
@@ -104,6 +109,7 @@ const std::vector<Reason>& reasons() {
         "/proc/acpi",
         "/proc/scsi",
         "/proc/driver",
+        "/proc/asound",
         "/proc/sched_debug",
         "/proc/latency_stats"}},
       {"nothing to see",

@@ -277,6 +277,21 @@ TEST_F(WithoutALayer, SocketOptionsKeepNothingThatDoesNotCount) {
       << "control: as much as there are descriptors";
 }
 
+// Nor is any for the list of rights that is kept with a file.
+TEST_F(WithoutALayer, FilesKeepNoAccessListsThatDoNotCount) {
+  constexpr std::uint64_t kLists = 12 * 1024;  // KiB
+  const auto store = [&](policy::LayerMask layers) {
+    auto outcome = arena().run(Arena::program("charge", {"attributes", "12"}), without(layers));
+    EXPECT_TRUE(outcome) << to_string(outcome.error());
+    return outcome ? *std::move(outcome) : collect::Outcome{};
+  };
+  EXPECT_EQ(stored_kib(store(0).stdout_bytes), 0U);
+  const collect::Outcome kept = store(policy::layer_bit(policy::Layer::kSeccomp));
+  EXPECT_GE(stored_kib(kept.stdout_bytes), kLists) << "control: 64 KiB a file";
+  ASSERT_TRUE(kept.usage);
+  EXPECT_LT(kept.usage->memory_peak, kLists * 1024 / 2) << "control: and nobody is charged";
+}
+
 TEST_P(Memory, ReadingMoreThanTheLimitIsNoOffence) {
   // The page cache of what was read counts, and makes room when there is need.
   const json result =

@@ -235,6 +235,19 @@ TEST_P(Programs, InputIsReadOnly) {
   EXPECT_EQ(read_text(file), "x");
 }
 
+// As on a file system that has none.
+TEST_P(Programs, WhatCopiesAttributesGoesOnWithoutThem) {
+  const Finished finished = run(
+      {"-l", "bash", "-c",
+       "set -e; mkdir a; echo x > a/f; ln -s f a/l; cp -a a b; cp -p a/f c; install -m 755 a/f d; "
+       "tar -cf t.tar a; mkdir o; tar -xpf t.tar -C o; "
+       "mv d /tmp/d; python3 -c 'import shutil; shutil.copy2(\"a/f\", \"e\"); "
+       "shutil.copytree(\"a\", \"g\")'; cat b/l c /tmp/d o/a/f e g/f"});
+  EXPECT_EQ(finished.exit_code, 0);
+  EXPECT_EQ(finished.out, "x\nx\nx\nx\nx\nx\n");
+  EXPECT_EQ(finished.err, "");
+}
+
 TEST_P(Programs, WhatIsNotSavedIsNamed) {
   const Finished finished = run({"-c", "open('/output/a.txt', 'w').write('12345')"});
   EXPECT_EQ(finished.exit_code, 0);

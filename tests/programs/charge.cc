@@ -1,7 +1,7 @@
 // charge KIND MEBIBYTES: stores that much where memory can hide, or as much as the kernel allows,
 // prints "KIND N KiB" with what it stored, and ends. Kinds: anonymous, tmp, output, work, shm (the
 // mounts), memfd, posix (shm_open), sysv (shmget), mqueue, messages (msgget), pipes, sockets,
-// ancillary (descriptors in flight).
+// ancillary (descriptors in flight), headers (of IPv6), attributes (access control lists).
 #include <fcntl.h>
 #include <mqueue.h>
 #include <netinet/in.h>
@@ -10,10 +10,12 @@
 #include <sys/msg.h>
 #include <sys/shm.h>
 #include <sys/socket.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -206,6 +208,39 @@ std::size_t store_headers(std::size_t wanted) {
   return stored;
 }
 
+// A list of who may do what with a file, of as many entries as an attribute can be long.
+std::size_t store_attributes(std::size_t wanted) {
+  constexpr std::uint32_t kVersion = 2;
+  constexpr std::size_t kEntries = 8190;
+  struct Entry {
+    std::uint16_t tag, permissions;
+    std::uint32_t id;
+  };
+  enum : std::uint16_t { kOwner = 1, kUser = 2, kGroup = 4, kMask = 0x10, kOther = 0x20 };
+  constexpr std::uint32_t kNobody = ~std::uint32_t{0};
+  static struct {
+    std::uint32_t version = kVersion;
+    Entry entries[kEntries];
+  } list;
+  for (Entry& entry : list.entries) entry = {kUser, 7, ::getuid()};
+  list.entries[0] = {kOwner, 7, kNobody};
+  list.entries[kEntries - 3] = {kGroup, 5, kNobody};
+  list.entries[kEntries - 2] = {kMask, 7, kNobody};
+  list.entries[kEntries - 1] = {kOther, 5, kNobody};
+  std::size_t stored = 0;
+  for (int i = 0; stored < wanted; ++i) {
+    char path[64];
+    (void)std::snprintf(path, sizeof path, "/tmp/file%d", i);
+    const int fd = ::open(path, O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600);
+    if (fd < 0) break;
+    const bool set = ::fsetxattr(fd, "system.posix_acl_access", &list, sizeof list, 0) == 0;
+    (void)::close(fd);
+    if (!set) break;
+    stored += sizeof list;
+  }
+  return stored;
+}
+
 constexpr struct {
   const char* kind;
   Store store;
@@ -214,7 +249,7 @@ constexpr struct {
     {"work", store_work},           {"shm", store_shm},         {"memfd", store_memfd},
     {"posix", store_posix},         {"sysv", store_sysv},       {"mqueue", store_mqueue},
     {"messages", store_messages},   {"pipes", store_pipes},     {"sockets", store_sockets},
-    {"ancillary", store_ancillary}, {"headers", store_headers},
+    {"ancillary", store_ancillary}, {"headers", store_headers}, {"attributes", store_attributes},
 };
 
 }  // namespace

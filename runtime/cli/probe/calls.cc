@@ -12,6 +12,7 @@
 #include <sys/inotify.h>
 #include <sys/ioctl.h>
 #include <sys/klog.h>
+#include <sys/mman.h>
 #include <sys/mount.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -57,6 +58,8 @@ long at(const void* object) {
 mount_attr no_change{};
 rlimit no_core{0, 1};
 char typed = 'x';
+const char* const kNoFile = "/proc/self/sbx-probe";
+const char* const kAccessList = "system.posix_acl_access";
 unsigned map_size = 0;
 unsigned long all_processors[16] = {~0UL};
 sched_param no_priority{};
@@ -129,6 +132,7 @@ const Call kCalls[] = {
     {"modify_ldt", SYS_modify_ldt, {0, 0, 0}},
     {"prctl_set_mm", SYS_prctl, {PR_SET_MM, PR_SET_MM_MAP_SIZE, at(&map_size), 0, 0}, 0},
     {"prctl_keepcaps", SYS_prctl, {PR_SET_KEEPCAPS, 1, 0, 0, 0}, 0},
+    {"prctl_set_vma", SYS_prctl, {PR_SET_VMA, PR_SET_VMA_ANON_NAME, 0, 0, 0}, 0},  // of no page
     {"prctl_mce_kill", SYS_prctl, {PR_MCE_KILL_GET, 0, 0, 0, 0}, 0},
     // terminals
     {"tiocsti", SYS_ioctl, {kBadDescriptor, TIOCSTI, at(&typed)}, 1},
@@ -146,6 +150,13 @@ const Call kCalls[] = {
     {"setsockopt_headers", SYS_setsockopt, {kBadDescriptor, IPPROTO_IPV6, kPacketOptions, 0, 0}, 1},
     {"setsockopt_filter", SYS_setsockopt, {kBadDescriptor, SOL_SOCKET, SO_ATTACH_FILTER, 0, 0}, 2},
     {"setsockopt_protocol", SYS_setsockopt, {kBadDescriptor, IPPROTO_TCP, TCP_ULP, 0, 0}, 2},
+    // what is kept with a file, of no file; lists of access rights above all
+    {"setxattr", SYS_setxattr, {at(kNoFile), at(kAccessList), 0, 0, 0}},
+    {"lsetxattr", SYS_lsetxattr, {at(kNoFile), at(kAccessList), 0, 0, 0}},
+    {"fsetxattr", SYS_fsetxattr, {kBadDescriptor, at(kAccessList), 0, 0, 0}},
+    // the host's pool of huge pages; without effect for another argument that is wrong
+    {"mmap_huge", SYS_mmap, {0, 4096, PROT_NONE, MAP_PRIVATE | MAP_HUGETLB, kBadDescriptor, 0}, 3},
+    {"memfd_huge", SYS_memfd_create, {kBadPointer, MFD_HUGETLB}, 1},
     // what others do with files
     {"inotify_init1", SYS_inotify_init1, {IN_CLOEXEC}},
     {"inotify_add_watch", SYS_inotify_add_watch, {kBadDescriptor, at("/"), 1}},

@@ -1,6 +1,7 @@
 // Acts that look at files: what /proc, /dev and the mounts tell.
 #include <dirent.h>
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/utsname.h>
@@ -38,6 +39,16 @@ void look_masked(const char* argument, Answer& answer) {
   if (answer.error != 0) return;
   const bool null = S_ISCHR(info.st_mode) && info.st_rdev == makedev(1, 3);
   say(answer, null ? "masked" : "there");
+}
+
+// Asks to be told of what happens to it. A file that nothing ever happens to cannot be watched
+// (EPERM).
+void look_watch(const char* argument, Answer& answer) {
+  const int fd = ::open(argument, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (fd < 0) return note(answer, fd);
+  epoll_event event{};
+  event.events = EPOLLPRI;
+  note(answer, ::epoll_ctl(::epoll_create1(EPOLL_CLOEXEC), EPOLL_CTL_ADD, fd, &event));
 }
 
 // "empty" for a directory without entries. Also where an old root that was not detached would show
@@ -219,17 +230,12 @@ void look_uptime(const char*, Answer& answer) {
 }  // namespace
 
 const Act kViews[] = {
-    {"file", look_file},
-    {"masked", look_masked},
-    {"directory", look_directory},
-    {"processes", look_processes},
-    {"writable_proc", look_writable_proc},
-    {"devices", look_devices},
-    {"words", look_words},
-    {"mounts_of", look_mounts_of},
-    {"hostname", look_hostname},
-    {"uptime", look_uptime},
-    {nullptr, nullptr},
+    {"file", look_file},           {"masked", look_masked},
+    {"watch", look_watch},         {"directory", look_directory},
+    {"processes", look_processes}, {"writable_proc", look_writable_proc},
+    {"devices", look_devices},     {"words", look_words},
+    {"mounts_of", look_mounts_of}, {"hostname", look_hostname},
+    {"uptime", look_uptime},       {nullptr, nullptr},
 };
 
 }  // namespace sbx::probe

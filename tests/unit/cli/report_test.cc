@@ -199,7 +199,6 @@ TEST(Report, CallsThatAreNotSafeToAllowAreNotOfferedButTheReasonIs) {
                                  "kcmp",
                                  "modify_ldt",
                                  "io_setup",
-                                 "migrate_pages",
                                  "uselib",
                                  "vmsplice",
                                  "memfd_secret",
