@@ -23,6 +23,15 @@ milliseconds rounded_up(double seconds) {
   return milliseconds(static_cast<milliseconds::rep>(std::ceil(seconds * 1000)));
 }
 
+// What a run would be given now, told to the model: whole seconds where the request lowers it.
+double seconds_of_a_run(const Spending& spending, milliseconds usual) {
+  const auto planned = spending.plan_run(usual);
+  const auto* plan = std::get_if<RunPlan>(&planned);
+  const milliseconds wall = plan == nullptr ? kMinRun : plan->wall;
+  const double seconds = static_cast<double>(wall.count()) / 1000;
+  return plan != nullptr && plan->lowered_by ? std::floor(seconds) : seconds;
+}
+
 // Why the sandbox will not take these files; nullopt: it will.
 std::optional<SandboxFailure> refusal_of(const std::vector<record::RequestFile>& files,
                                          const SandboxInfo& info) {
@@ -52,6 +61,7 @@ Task<LearnOutcome> RunStep::learn(const std::vector<record::RequestFile>& files)
     if (const auto refusal = refusal_of(files, *info)) {
       learned = not_run(*refusal);
     } else {
+      info->wall_seconds = seconds_of_a_run(spending_, services_.run_wall);
       learned = std::move(*info);
     }
     co_return learned;

@@ -40,8 +40,9 @@ class RunStep {
           const sbx::async::Cancellation& stop)
       : services_(services), submission_(submission), spending_(spending), stop_(stop) {}
 
-  // What the sandbox offers, asked now, if it takes `files`. The event of NotRun: kSandboxFailed,
-  // or, with stop raised, kCancelled.
+  // What the sandbox offers, asked now, if it takes `files`; its `wall_seconds` are those that a
+  // run of this request would be given. The event of NotRun: kSandboxFailed, or, with stop raised,
+  // kCancelled.
   [[nodiscard]] sbx::async::Task<LearnOutcome> learn(const std::vector<record::RequestFile>& files);
 
   // Reserves, runs, settles. The event of NotRun: kSandboxFailed, kCeilingReached, kLedgerFailed,

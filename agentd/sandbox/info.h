@@ -23,7 +23,7 @@ struct LanguageInfo {
 struct SandboxInfo {
   std::string version{};
   std::vector<LanguageInfo> languages{};
-  double wall_seconds = 0;
+  double wall_seconds = 0;  // of a run that asks for no figure; agentd's ask (RunStep::learn())
   double cpus = 0;
   std::uint64_t memory = 0;
   std::uint64_t pids = 0;

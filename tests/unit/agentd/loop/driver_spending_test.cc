@@ -4,6 +4,25 @@
 namespace agentd::loop {
 namespace {
 
+TEST_F(DriverTest, TheModelIsToldTheTimeThatARunWouldHave) {
+  struct Case {
+    int sandbox;
+    int wall;
+    const char* told;
+  };
+  std::get<sandbox::SandboxInfo>(sandbox_.info_).wall_seconds = 600;
+  int number = 0;
+  for (const Case& one : {Case{60, 180, "Limits: 30 seconds"}, Case{7, 180, "Limits: 7 seconds"},
+                          Case{60, 12, "Limits: 12 seconds"}}) {
+    begin("told" + std::to_string(++number));
+    record_.budget.sandbox = std::chrono::seconds(one.sandbox);
+    record_.budget.wall = std::chrono::seconds(one.wall);
+    run(good, passes);
+    const std::string& prompt = provider_.asked.at(0).messages.at(0).text;
+    EXPECT_NE(prompt.find(one.told), std::string::npos) << prompt;
+  }
+}
+
 TEST_F(DriverTest, TheRunIsReservedWithTheCallAndReleasedWhenNoneComes) {
   const auto reserved = [this](const char* unit) {
     return ledger_.book.balance("request/r1/" + std::string(unit))->reserved;
