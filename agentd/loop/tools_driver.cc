@@ -11,6 +11,7 @@
 #include "agentd/loop/artifacts.h"
 #include "agentd/loop/ending_text.h"
 #include "agentd/prompts/data_wrapper.h"
+#include "agentd/providers/wire.h"
 
 namespace agentd::loop {
 
@@ -19,6 +20,12 @@ using providers::ToolCall;
 using sbx::async::Task;
 
 namespace {
+
+static_assert(providers::kMaxToolCalls == 16);
+constexpr std::string_view kTooManyCalls =
+    "\nThis was the last call that was looked at: a reply may make 16, and those behind it were "
+    "not "
+    "done.";
 
 bool is_blank(const std::string& text) {
   return text.find_first_not_of(" \t\r\n") == std::string::npos;
@@ -143,10 +150,11 @@ Task<std::optional<Ending>> ToolsDriver::iterate() {
     ending = take_answer(reply.completion);
     co_return ending;
   }
+  const bool dropped = reply.completion.calls_dropped;
   conversation_.push_back({.role = Role::kAssistant,
                            .text = reply.completion.text,
                            .tool_calls = reply.completion.tool_calls});
-  ending = co_await use_tools(std::move(reply.completion.tool_calls));
+  ending = co_await use_tools(std::move(reply.completion.tool_calls), dropped);
   co_return ending;
 }
 
@@ -170,7 +178,8 @@ std::optional<Ending> ToolsDriver::take_answer(const providers::Completion& repl
   return std::nullopt;
 }
 
-Task<std::optional<Ending>> ToolsDriver::use_tools(std::vector<ToolCall> calls) {
+Task<std::optional<Ending>> ToolsDriver::use_tools(std::vector<ToolCall> calls,
+                                                   bool more_were_made) {
   std::optional<Ending> ending;
   enter(Phase::kExecute);
   for (const ToolCall& call : calls) {
@@ -186,6 +195,7 @@ Task<std::optional<Ending>> ToolsDriver::use_tools(std::vector<ToolCall> calls) 
         ending = co_await run_code(std::move(arguments.language), std::move(arguments.code), use);
       }
     }
+    if (more_were_made && &call == &calls.back()) use.output += kTooManyCalls;
     answer(call.id, std::move(use));
     if (ending) break;
   }
@@ -215,6 +225,11 @@ Task<std::optional<Ending>> ToolsDriver::run_code(std::string language, std::str
   use.is_error = !ran.result.ok();
   use.output = describe_run(ran.result);
   use.run = record::run_of(ran.result, services_.redactor);
+  // As with a program of the other mode: the boundary held, and is not tried again.
+  if (ran.result.status == "security") {
+    ending = Ending{.reason = Reason::kSecurity, .failure = FailureClass::kSecurity};
+    made.fail(FailureClass::kSecurity, {"security", "its program made a hostile system call"});
+  }
   if (ran.cut_by) {
     ending = Ending{.reason = Reason::kCeiling, .ceiling = ran.cut_by};
     made.fail(FailureClass::kTimeout, {"timeout", "its program was ended with the request's time"});

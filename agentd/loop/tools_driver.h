@@ -2,9 +2,10 @@
 //
 // Nothing raises into the loop: an unknown tool, arguments that are no JSON or lack a field, a
 // language that there is not and a sandbox that is down are answers to the model, marked as errors.
-// So is a reply that is no answer. It ends with an answer, after `budget.attempts` replies, when a
-// ceiling is reached, or when the model cannot be asked. A coroutine on the loop; ends by itself
-// once `stop` is raised.
+// So is a reply that is no answer; of one with more than providers::kMaxToolCalls calls the first
+// are done, and the model is told that the others were not. It ends with an answer, with a hostile
+// call of a program, after `budget.attempts` replies, when a ceiling is reached, or when the model
+// cannot be asked. A coroutine on the loop; ends by itself once `stop` is raised.
 #pragma once
 
 #include <optional>
@@ -35,7 +36,7 @@ class ToolsDriver {
   [[nodiscard]] sbx::async::Task<std::optional<Ending>> learn_sandbox();
   [[nodiscard]] sbx::async::Task<std::optional<Ending>> prepare();
   [[nodiscard]] sbx::async::Task<std::optional<Ending>> use_tools(
-      std::vector<providers::ToolCall> calls);
+      std::vector<providers::ToolCall> calls, bool more_were_made);
   [[nodiscard]] sbx::async::Task<std::optional<Ending>> run_code(std::string language,
                                                                  std::string code,
                                                                  record::ToolUse& use);

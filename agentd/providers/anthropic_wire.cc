@@ -136,16 +136,14 @@ class AnthropicAccumulator final : public Accumulator {
     if (type == "text") add_text(text_of(member(block, "text")));
     if (type != "tool_use") return;
     ToolCall* call = tool_call(index);
-    if (call == nullptr) {
-      fail("the reply has too many tool calls");
-      return;
+    if (call != nullptr) {
+      call->id = text_of(member(block, "id"));
+      call->name = text_of(member(block, "name"));
     }
-    call->id = text_of(member(block, "id"));
-    call->name = text_of(member(block, "name"));
     // In a stream an empty object stands here, and the text follows in pieces.
     const Json* input = member(block, "input");
     if (input != nullptr && !input->empty()) {
-      add_arguments(*call, dump(*input));
+      add_arguments(call, dump(*input));
     }
   }
 
@@ -155,14 +153,11 @@ class AnthropicAccumulator final : public Accumulator {
     const std::string type = text_of(member(*delta, "type"));
     if (type == "text_delta") add_text(text_of(member(*delta, "text")));
     if (type != "input_json_delta") return;
-    if (ToolCall* call = tool_call(index_of(json))) {
-      add_arguments(*call, text_of(member(*delta, "partial_json")));
-    }
+    add_arguments(tool_call(index_of(json)), text_of(member(*delta, "partial_json")));
   }
 
   static std::size_t index_of(const Json& json) {
-    const std::int64_t index = number_of(member(json, "index"));
-    return index < 0 ? kMaxToolCalls : static_cast<std::size_t>(index);
+    return static_cast<std::size_t>(number_of(member(json, "index")));
   }
 
   void take_stop(const Json& json) {
@@ -176,12 +171,21 @@ class AnthropicAccumulator final : public Accumulator {
   void take_usage(const Json* usage) {
     if (usage == nullptr || !usage->is_object()) return;
     Usage sum = completion_.usage.value_or(Usage{});
-    if (const Json* input = member(*usage, "input_tokens")) {
-      sum.input_tokens = number_of(input) + number_of(member(*usage, "cache_read_input_tokens")) +
-                         number_of(member(*usage, "cache_creation_input_tokens"));
-    }
-    if (const Json* output = member(*usage, "output_tokens")) sum.output_tokens = number_of(output);
+    if (member(*usage, "input_tokens") != nullptr) sum.input_tokens = input_of(*usage);
+    if (const Json* output = member(*usage, "output_tokens")) sum.output_tokens = count_of(output);
     completion_.usage = sum;
+  }
+
+  // -1 when one of its parts is none that can be billed.
+  static std::int64_t input_of(const Json& usage) {
+    std::int64_t sum = count_of(member(usage, "input_tokens"));
+    for (const char* name : {"cache_read_input_tokens", "cache_creation_input_tokens"}) {
+      const Json* part = member(usage, name);
+      if (part == nullptr) continue;
+      const std::int64_t count = count_of(part);
+      sum = sum < 0 || count < 0 ? -1 : sum + count;
+    }
+    return sum;
   }
 };
 

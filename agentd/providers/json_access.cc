@@ -29,6 +29,10 @@ std::int64_t number_of(const Json* json) {
   return std::clamp(json->get<std::int64_t>(), -kMost, kMost);
 }
 
+std::int64_t count_of(const Json* json) {
+  return json != nullptr && json->is_number_integer() ? number_of(json) : -1;
+}
+
 std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

@@ -14,6 +14,8 @@ namespace agentd::providers {
 [[nodiscard]] std::string text_of(const nlohmann::ordered_json* json);
 // 0 when it is no integer; within ±10¹², so that sums cannot overflow.
 [[nodiscard]] std::int64_t number_of(const nlohmann::ordered_json* json);
+// Of tokens: -1 where a number stands that is no integer, or no number.
+[[nodiscard]] std::int64_t count_of(const nlohmann::ordered_json* json);
 // Without throwing on text that is not UTF-8.
 [[nodiscard]] std::string dump(const nlohmann::ordered_json& json);
 

@@ -107,30 +107,23 @@ class OpenAiAccumulator final : public Accumulator {
     const Json* index = member(json, "index");
     const bool has_index = index != nullptr && index->is_number_unsigned();
     ToolCall* call = tool_call(has_index ? index->get<std::size_t>() : place_of(json, position));
-    if (call == nullptr) {
-      fail("the reply has too many tool calls");
-      return;
-    }
-    // Whole in the first piece; some servers repeat them in each.
-    if (call->id.empty()) call->id = text_of(member(json, "id"));
     const Json* function = member(json, "function");
+    // Whole in the first piece; some servers repeat them in each.
+    if (call != nullptr && call->id.empty()) call->id = text_of(member(json, "id"));
     if (function == nullptr) return;
-    if (call->name.empty()) call->name = text_of(member(*function, "name"));
+    if (call != nullptr && call->name.empty()) call->name = text_of(member(*function, "name"));
     const Json* arguments = member(*function, "arguments");
     if (arguments == nullptr) return;
     // A text by the book; an object from some servers.
-    add_arguments(*call, arguments->is_string() ? arguments->get<std::string>() : dump(*arguments));
+    add_arguments(call, arguments->is_string() ? arguments->get<std::string>() : dump(*arguments));
   }
 
   void take_usage(const Json* usage) {
     if (usage == nullptr) return;
     const Json* input = member(*usage, "prompt_tokens");
     const Json* output = member(*usage, "completion_tokens");
-    if (input == nullptr || output == nullptr || !input->is_number_integer() ||
-        !output->is_number_integer()) {
-      return;
-    }
-    completion_.usage = Usage{number_of(input), number_of(output)};
+    if (input == nullptr || output == nullptr) return;
+    completion_.usage = Usage{count_of(input), count_of(output)};
   }
 };
 

@@ -78,6 +78,7 @@ struct Completion {
   std::string finish_reason{};   // as the provider said it
   std::optional<Usage> usage{};  // none: the provider did not say
   int tries = 1;
+  bool calls_dropped = false;  // it held more tool calls than kMaxToolCalls (wire.h)
 };
 
 enum class Trouble : std::uint8_t {

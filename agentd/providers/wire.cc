@@ -44,9 +44,9 @@ void Accumulator::add_text(std::string_view text) {
   if (!error_ && !overrun()) completion_.text += text;
 }
 
-void Accumulator::add_arguments(ToolCall& call, std::string_view text) {
+void Accumulator::add_arguments(ToolCall* call, std::string_view text) {
   count(text.size());
-  if (!error_ && !overrun()) call.arguments += text;
+  if (call != nullptr && !error_ && !overrun()) call->arguments += text;
 }
 
 void Accumulator::fail_not_json(std::string_view text) {
@@ -64,9 +64,15 @@ void Accumulator::fail_not_json(std::string_view text) {
 
 ToolCall* Accumulator::tool_call(std::size_t index) {
   begun_ = true;
-  if (index >= kMaxToolCalls) return nullptr;
-  if (completion_.tool_calls.size() <= index) completion_.tool_calls.resize(index + 1);
-  return &completion_.tool_calls[index];
+  const auto found = std::find(indexes_.begin(), indexes_.end(), index);
+  const auto place = static_cast<std::size_t>(found - indexes_.begin());
+  if (found != indexes_.end()) return &completion_.tool_calls[place];
+  if (indexes_.size() == kMaxToolCalls) {
+    completion_.calls_dropped = true;
+    return nullptr;
+  }
+  indexes_.push_back(index);
+  return &completion_.tool_calls.emplace_back();
 }
 
 std::string error_message(std::string_view body) {

@@ -19,7 +19,7 @@
 namespace agentd::providers {
 
 inline constexpr std::size_t kMaxReplyBytes = 1U << 20;
-inline constexpr std::size_t kMaxToolCalls = 16;  // of one reply
+inline constexpr std::size_t kMaxToolCalls = 16;  // of one reply; more are left out of it
 // More than any reply has on average, indentation included.
 inline constexpr std::size_t kMaxBytesPerToken = 16;
 
@@ -57,9 +57,10 @@ class Accumulator {
 
  protected:
   void add_text(std::string_view text);
-  // Null when there are too many.
+  // The call that the server means by `index`, begun where it is new. Null for one too many.
   [[nodiscard]] ToolCall* tool_call(std::size_t index);
-  void add_arguments(ToolCall& call, std::string_view text);
+  // `call` may be null: what is left out counts for the reply's size all the same.
+  void add_arguments(ToolCall* call, std::string_view text);
   void fail(std::string detail) { error_ = std::move(detail); }
   void fail_foreign(std::string detail) {
     fail(std::move(detail));
@@ -75,6 +76,7 @@ class Accumulator {
  private:
   void count(std::size_t bytes);
 
+  std::vector<std::size_t> indexes_;  // of completion_.tool_calls
   std::size_t bytes_ = 0;
   std::size_t room_ = kMaxReplyBytes;
   std::optional<std::string> error_;

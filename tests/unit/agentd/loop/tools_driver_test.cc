@@ -126,6 +126,33 @@ TEST_F(ToolsDriverTest, NothingThatTheModelGetsWrongRaises) {
   }
 }
 
+TEST_F(ToolsDriverTest, OfTooManyCallsTheFirstAreDoneAndTheModelIsTold) {
+  run(
+      [](int n) -> CompletionResult {
+        if (n > 1) return answer("done");
+        Completion reply = calls({run_code("print(1)"), run_code("print(2)")});
+        reply.calls_dropped = true;
+        return reply;
+      },
+      test::ok_run("1"));
+  EXPECT_EQ(state_name(record_), "succeeded");
+  EXPECT_EQ(sandbox_.ran.size(), 2U);
+  EXPECT_FALSE(record_.attempts[0].charge.estimated);
+  const auto& told = provider_.asked[1].messages;
+  EXPECT_NE(told.back().text.find("may make 16"), std::string::npos) << told.back().text;
+  EXPECT_EQ(told[told.size() - 2].text.find("may make 16"), std::string::npos);
+}
+
+TEST_F(ToolsDriverTest, AHostileCallEndsIt) {
+  auto hostile = test::failed_run("");
+  hostile.status = "security";
+  run([](int) -> CompletionResult { return calls({run_code("x"), run_code("y")}); }, hostile);
+  EXPECT_EQ(state_name(record_), "gave_up");
+  EXPECT_EQ(record_.state.ending.reason, Reason::kSecurity);
+  EXPECT_EQ(sandbox_.ran.size(), 1U);
+  EXPECT_EQ(provider_.asked.size(), 1U);
+}
+
 TEST_F(ToolsDriverTest, ASandboxThatIsDownInTheMiddleIsToldToTheModel) {
   run([](int n) -> CompletionResult { return n == 1 ? calls({run_code("1")}) : answer("no luck"); },
       SandboxFailure{.kind = SandboxFailure::Kind::kUnreachable, .detail = "nobody answers"});

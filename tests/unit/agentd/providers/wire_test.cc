@@ -174,6 +174,54 @@ TEST(Wires, ReadPlainAnswersToo) {
   EXPECT_EQ(second.tool_calls.at(0).arguments, R"({"k":1})");
 }
 
+TEST(Wires, CallsBeyondTheMostAreLeftOutAndTheReplyIsTakenWithItsUsage) {
+  for (const std::size_t count : {kMaxToolCalls, kMaxToolCalls + 4}) {
+    std::string of_openai;
+    std::string of_anthropic;
+    for (std::size_t i = 0; i < count; ++i) {
+      const std::string id = std::to_string(i);
+      of_openai += (i == 0 ? "" : ",") + std::string(R"({"id":"c)") + id +
+                   R"(","function":{"name":"f","arguments":"{}"}})";
+      of_anthropic += R"(,{"type":"tool_use","id":"c)" + id + R"(","name":"f","input":{}})";
+    }
+    const auto openai = openai_wire()->accumulator();
+    openai->whole(
+        R"({"choices":[{"message":{"content":"x","tool_calls":[)" + of_openai +
+        R"(]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":3,"completion_tokens":2}})");
+    const auto anthropic = anthropic_wire()->accumulator();
+    anthropic->whole(R"({"content":[{"type":"text","text":"x"})" + of_anthropic +
+                     R"(],"stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":2}})");
+    for (const auto& accumulator : {openai.get(), anthropic.get()}) {
+      ASSERT_FALSE(accumulator->error()) << *accumulator->error();
+      const Completion completion = accumulator->take();
+      ASSERT_EQ(completion.tool_calls.size(), kMaxToolCalls);
+      EXPECT_EQ(completion.tool_calls.back().id, "c15");
+      EXPECT_EQ(completion.calls_dropped, count > kMaxToolCalls);
+      ASSERT_TRUE(completion.usage);
+      EXPECT_EQ(completion.usage->input_tokens, 3);
+    }
+  }
+}
+
+TEST(Wires, FiguresThatAreNoneAreNegativeWhoeverTellsThem) {
+  for (const std::string figure : {"1e30", "100.5", "\"100\"", "-7", "[]"}) {
+    const auto openai = openai_wire()->accumulator();
+    openai->whole(R"({"choices":[{"message":{"content":"x"},"finish_reason":"stop"}],"usage":)"
+                  R"({"prompt_tokens":)" +
+                  figure + R"(,"completion_tokens":2}})");
+    const auto anthropic = anthropic_wire()->accumulator();
+    anthropic->whole(R"({"content":[{"type":"text","text":"x"}],"stop_reason":"end_turn","usage":)"
+                     R"({"input_tokens":)" +
+                     figure + R"(,"output_tokens":2}})");
+    for (const auto& accumulator : {openai.get(), anthropic.get()}) {
+      const Completion completion = accumulator->take();
+      ASSERT_TRUE(completion.usage) << figure;
+      EXPECT_LT(completion.usage->input_tokens, 0) << figure;
+      EXPECT_EQ(completion.usage->output_tokens, 2);
+    }
+  }
+}
+
 TEST(Wires, SurviveAnswersThatAreNone) {
   const std::vector<std::string> odd = {
       "",
