@@ -295,7 +295,9 @@ bool Reader::check_name(const std::string& name, const std::string& field) {
     return fail(invalid_value(field, "A file's name has no control characters."));
   }
   if (!names_.insert(name).second) {
-    return fail(invalid_value(field, "Two files have this name."));
+    auto twice = invalid_value(field, fmt::format("Two files are named \"{}\".", name));
+    twice.fix = "give each a name of its own: the directory it is from is no part of it";
+    return fail(std::move(twice));
   }
   return true;
 }
