@@ -138,6 +138,10 @@ TEST(Submission, FilesHaveNamesOfOneComponentAndCanonicalContent) {
   EXPECT_EQ(refusal_of(R"({"text":"a","files":[{"name":"a"}]})"), "missing_field");
   EXPECT_EQ(refusal_of(R"({"text":"a","files":[{"name":"a","content_base64":"","mode":1}]})"),
             "unknown_field");
+  const Problem twice = problem_of(
+      R"({"text":"a","files":[{"name":"x.csv","content_base64":""},{"name":"x.csv","content_base64":""}]})");
+  EXPECT_EQ(twice.detail, "Two files are named \"x.csv\".");
+  EXPECT_FALSE(twice.fix.empty());
   EXPECT_EQ(refusal_of(R"({"text":"a","files":[{"name":"a","content_base64":""},
                                             {"name":"a","content_base64":""}]})"),
             "invalid_value");
