@@ -46,7 +46,10 @@ std::optional<std::uint64_t> take_number(std::string_view& text) {
 class Verifier {
  public:
   Verifier(std::istream& file, std::string_view head)
-      : file_(file), head_(parse_head(head)), head_damaged_(!head.empty() && !head_) {}
+      : file_(file),
+        head_(parse_head(head)),
+        head_damaged_(!head.empty() && !head_),
+        head_seen_(head_ && head_->seq == 0) {}
 
   AuditReport verify() {
     std::string line;
@@ -82,6 +85,7 @@ class Verifier {
     if (line.find("\"event\":\"gap\"") != std::string::npos) {
       problem("says that the lines before it and the head file did not agree when sbxd started");
     }
+    if (head_seen_) ++beyond_head_;
     last_ = link_of(place->seq, line);
     if (head_ && head_->seq == last_->seq) {
       head_seen_ = true;
@@ -131,7 +135,23 @@ class Verifier {
           fmt::format("the file ends before number {}, which the head file "
                       "knows: lines were removed",
                       head_->seq));
+    } else if (beyond_head_ > 0) {
+      take_beyond();
     }
+  }
+
+  void take_beyond() {
+    if (beyond_head_ <= kMaxBeyondHead) {
+      report_.notes.push_back(fmt::format(
+          "{} line stands beyond number {}, which the head file knows: sbxd died before it wrote "
+          "the head, or is about to",
+          beyond_head_, head_->seq));
+      return;
+    }
+    report_.problems.push_back(fmt::format(
+        "{} lines stand beyond number {}, the last that the head file knows: the death of sbxd "
+        "leaves {} at most",
+        beyond_head_, head_->seq, kMaxBeyondHead));
   }
 
   void problem(std::string_view what) { problem_at(number_, what); }
@@ -142,11 +162,12 @@ class Verifier {
   std::istream& file_;
   std::optional<AuditLink> head_;
   bool head_damaged_;
+  bool head_seen_;
+  std::uint64_t beyond_head_ = 0;
   AuditReport report_;
   std::uint64_t number_ = 0;  // of the line being read
   std::optional<AuditLink> last_;
   std::optional<std::string> torn_;
-  bool head_seen_ = false;
 };
 
 }  // namespace

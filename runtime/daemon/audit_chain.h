@@ -4,13 +4,14 @@
 //
 // `prev` is the SHA-256 of the line before, without its end (64 zeros in the first), so an edit, a
 // removal, an insertion or a change of order breaks the chain at that place. The last line has no
-// successor: the file `<audit>.head` holds its number and hash.
+// successor: the file `<audit>.head` holds its number and hash, of none 0 and zeros. It is written
+// after each line, before the next, so that the death of sbxd leaves one line beyond it at most.
 //
 // A line that was cut short by the death of sbxd stays as it is. The next start ends it and appends
 // a marker (event "torn") that names its hash, and goes on behind the last whole line. What the
-// head knows and the file lacks or has otherwise, and what is no beginning of a line (a power
-// failure, or somebody) is noted by the event "gap", so that it stays visible once the head has
-// moved on.
+// head knows and the file lacks or has otherwise, more lines beyond the head, and what is no
+// beginning of a line (a power failure, or somebody) is noted by the event "gap", so that it stays
+// visible once the head has moved on.
 #pragma once
 
 #include <cstdint>
@@ -56,13 +57,14 @@ struct AuditPlace {
 // What a check found. `problems` empty: nothing was edited, removed or reordered.
 struct AuditReport {
   std::uint64_t lines = 0;
-  std::vector<std::string> notes;     // torn lines, each said
+  std::vector<std::string> notes;     // torn lines and one beyond the head, each said
   std::vector<std::string> problems;  // each with its line number
 };
-// `head`: the text of the head file, "" when there is none. Read it before the file, so that lines
-// appended meanwhile are behind it.
+// `head`: the text of the head file, "" when there is none, as it was when the file ended there.
 [[nodiscard]] AuditReport verify_audit(std::istream& file, std::string_view head);
 
+// What the head may lack.
+inline constexpr std::uint64_t kMaxBeyondHead = 1;
 // Longer is no line of ours.
 inline constexpr std::size_t kMaxAuditLine = 64 * 1024;
 

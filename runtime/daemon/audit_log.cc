@@ -1,5 +1,6 @@
 #include "runtime/daemon/audit_log.h"
 
+#include <fcntl.h>
 #include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -8,6 +9,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "runtime/base/log.h"
 #include "runtime/base/sys.h"
@@ -17,12 +19,20 @@ namespace {
 
 // The last line and a torn one behind it fit, as the daemon writes none that is longer.
 constexpr std::size_t kTail = 2 * kMaxAuditLine + 2;
-constexpr std::size_t kMaxPending = 16 * kMaxAuditLine;
+// What a run may need, and by how much room is made at least.
+constexpr off_t kRoom = kMaxAuditLine + 1;
 
 std::string now_text() {
   timespec now{};
   (void)::clock_gettime(CLOCK_REALTIME, &now);  // fails for a bad clock only
   return log::utc_time(std::int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000);
+}
+
+Error disk_refuses(std::string operation, int sys_errno, const std::string& path) {
+  const bool full = sys_errno == ENOSPC || sys_errno == EDQUOT;
+  return host_lacks(std::move(operation), sys_errno, path,
+                    full ? "make room on the disk of sbxd's state directory"
+                         : "see what the kernel's log says of its disk");
 }
 
 // Only this daemon writes it: no link, nobody else's file.
@@ -58,6 +68,8 @@ Result<std::string> read_tail(int fd) {
   return tail;
 }
 
+const AuditLink kNoLine{0, std::string(kNoHash)};
+
 bool is_at(int fd, const std::string& path) {
   struct stat open{};
   struct stat there{};
@@ -87,13 +99,17 @@ LastLine find_last(std::string_view tail) {
 }
 
 // Why the head and the end of the file, as the last sbxd left them, do not agree; empty: they do,
-// as far as the tail shows. The file may be ahead: the head is written after the line.
+// as far as the tail shows. The file may be one line ahead: the head is written after each.
 std::string disagreement(std::string_view tail, std::string_view head_file, std::uint64_t known) {
   const auto head = parse_head(head_file);
   if (!head && !head_file.empty()) return "the head file is damaged";
-  if (!head) return known > 1 ? "the head file is missing" : "";
+  if (!head) return known > 0 ? "the head file is missing" : "";
   if (head->seq > known) {
     return fmt::format("lines up to {} are missing; the file ends at {}", head->seq, known);
+  }
+  if (known - head->seq > kMaxBeyondHead) {
+    return fmt::format("{} lines stand beyond {}, the last that the head file knows",
+                       known - head->seq, head->seq);
   }
   while (!tail.empty()) {
     const std::string_view line = tail.substr(0, tail.find('\n'));
@@ -131,60 +147,101 @@ Result<void> AuditLog::recover() {
   if (!end.line.empty()) last_ = link_of(parse_audit_line(end.line)->seq, end.line);
   std::string_view torn = end.torn;
   if (!tail.empty() && tail.back() != '\n') {
-    SBX_TRY(sys::write_all(file_.get(), "\n"));
+    std::string line_end = "\n";
+    SBX_TRY(write_line(line_end));
   } else if (!torn.empty()) {
     torn.remove_suffix(1);
   }
   SBX_ASSIGN(const std::string text, sys::read_all(head_.get(), 4096));
+  const auto head = parse_head(text);
   // Before the markers: each of them moves the head on.
-  std::string differs = disagreement(tail, text, last_ ? last_->seq : 0);
+  std::string differs = disagreement(tail, text, lines());
   if (differs.empty() && !begins_line(torn, last_)) {
     differs = "what is behind the last line is no beginning of one";
   }
+  if (differs.empty() && (!head || head->seq < lines())) {
+    if (head) found_ = fmt::format("line {} stands beyond the head file", lines());
+    SBX_TRY(write_head(last_.value_or(kNoLine)));  // from the start there is one, and has its room
+  }
   if (!torn.empty()) {
-    found_ = fmt::format("{} bytes of a line that was cut short", torn.size());
+    found_ += fmt::format("{}{} bytes of a line that was cut short", found_.empty() ? "" : "; ",
+                          torn.size());
     SBX_TRY(append(torn_marker(torn)));
   }
   if (!differs.empty()) {
     found_ += (found_.empty() ? "" : "; ") + differs;
-    SBX_TRY(append(gap_marker(parse_head(text).value_or(AuditLink{0, std::string(kNoHash)}))));
+    SBX_TRY(append(gap_marker(head.value_or(kNoLine))));
   }
   return {};
 }
 
 Result<void> AuditLog::append(std::string_view members) {
-  const std::string line = audit_line(last_, now_text(), members);
-  if (pending_.size() + line.size() > kMaxPending) {
-    return host_lacks("write", ENOSPC, "the audit file, and too many lines wait for it",
-                      "make room on its disk");
-  }
+  std::string line = audit_line(last_, now_text(), members);
   last_ = link_of(last_ ? last_->seq + 1 : 1, line);
-  pending_ += line;
-  pending_ += '\n';
-  return write_pending();
+  kept_.push_back({std::move(line) + '\n', *last_});
+  return write_kept();
 }
 
 Result<void> AuditLog::check() {
-  if (!pending_.empty()) SBX_TRY(write_pending());
+  SBX_TRY(write_kept());
   misplaced_ = !is_at(file_.get(), path_) || !is_at(head_.get(), path_ + ".head");
-  if (!misplaced_) return {};
-  return host_lacks("stat", 0, path_ + " or its .head is not the file any more that sbxd writes",
-                    "move both back, or start sbxd again: it begins new ones");
+  if (misplaced_) {
+    return host_lacks("stat", 0, path_ + " or its .head is not the file any more that sbxd writes",
+                      "move both back, or start sbxd again: it begins new ones");
+  }
+  auto room = make_room();
+  full_ = !room;
+  return room;
 }
 
-Result<void> AuditLog::write_pending() {
-  while (!pending_.empty()) {
-    const ssize_t put = ::write(file_.get(), pending_.data(), pending_.size());
+// The head follows each line, so that the death of sbxd leaves it behind by one at most.
+Result<void> AuditLog::write_kept() {
+  for (;;) {
+    if (head_due_) SBX_TRY(write_head(*head_due_));
+    head_due_.reset();
+    if (kept_.empty()) return {};
+    SBX_TRY(write_line(kept_.front().text));
+    head_due_ = std::move(kept_.front().link);
+    kept_.pop_front();
+  }
+}
+
+// What of it is written is taken from its beginning.
+Result<void> AuditLog::write_line(std::string& text) {
+  while (!text.empty()) {
+    const ssize_t put = ::write(file_.get(), text.data(), text.size());
     if (put < 0 && errno == EINTR) continue;
-    if (put < 0) return sys_error("write", "audit.jsonl");
-    pending_.erase(0, static_cast<std::size_t>(put));
+    if (put < 0) return disk_refuses("write", errno, path_);
+    text.erase(0, static_cast<std::size_t>(put));
     unsynced_ = true;
   }
-  if (!last_) return {};
-  const std::string text = head_text(*last_);
-  if (::pwrite(head_.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
-    return sys_error("pwrite", "audit.jsonl.head");
-  }
+  return {};
+}
+
+// In its place, which takes no new room from file systems that overwrite.
+Result<void> AuditLog::write_head(const AuditLink& link) {
+  const std::string text = head_text(link);
+  const ssize_t put = ::pwrite(head_.get(), text.data(), text.size(), 0);
+  if (put == static_cast<ssize_t>(text.size())) return {};
+  return disk_refuses("pwrite", put < 0 ? errno : ENOSPC, path_ + ".head");
+}
+
+Result<void> AuditLog::make_room() {
+  if (!sets_aside_) return {};
+  struct stat info{};
+  if (::fstat(file_.get(), &info) != 0) return sys_error("fstat", path_);
+  const off_t needed = info.st_size + static_cast<off_t>(rooms_.use_count()) * kRoom;
+  if (needed <= room_end_) return {};
+  const off_t end = needed + kRoom;  // a call for many lines
+  int failed = 0;
+  do {
+    failed = ::fallocate(file_.get(), FALLOC_FL_KEEP_SIZE, info.st_size, end - info.st_size) == 0
+                 ? 0
+                 : errno;
+  } while (failed == EINTR);
+  sets_aside_ = failed != EOPNOTSUPP && failed != ENOSYS;
+  if (failed != 0 && sets_aside_) return disk_refuses("fallocate", failed, path_);
+  room_end_ = end;
   return {};
 }
 

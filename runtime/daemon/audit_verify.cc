@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <istream>
 #include <streambuf>
@@ -20,27 +23,30 @@ namespace sbx::daemon {
 namespace {
 
 constexpr std::size_t kMaxHead = 4096;
+constexpr int kMaxTries = 10'000;
 
-// A descriptor's bytes for an istream, with the errno of a failure, which ends them.
+// A descriptor's first bytes for an istream, with the errno of a failure, which ends them.
 class FileBytes final : public std::streambuf {
  public:
-  explicit FileBytes(UniqueFd fd) : fd_(std::move(fd)) {}
+  FileBytes(const UniqueFd& fd, std::uint64_t size) : fd_(fd.get()), left_(size) {}
   [[nodiscard]] int error() const { return error_; }
 
  protected:
   int_type underflow() override {
     ssize_t got = 0;
     do {
-      got = ::read(fd_.get(), buffer_.data(), buffer_.size());
+      got = ::read(fd_, buffer_.data(), std::min<std::uint64_t>(buffer_.size(), left_));
     } while (got < 0 && errno == EINTR);
     if (got < 0) error_ = errno;
     if (got <= 0) return traits_type::eof();
+    left_ -= static_cast<std::uint64_t>(got);
     setg(buffer_.data(), buffer_.data(), buffer_.data() + got);
     return traits_type::to_int_type(buffer_.front());
   }
 
  private:
-  UniqueFd fd_;
+  int fd_;
+  std::uint64_t left_;
   std::array<char, 64 * 1024> buffer_;
   int error_ = 0;
 };
@@ -53,10 +59,31 @@ Result<std::string> audit_path(const Arguments& arguments) {
   return places.audit_dir() + "/audit.jsonl";
 }
 
-Result<AuditReport> verify_file(const std::string& path) {
-  // The head first: lines that come meanwhile are behind it.
+// "" when there is none.
+Result<std::string> read_head(const std::string& path) {
   auto head = sys::read_file(path + ".head", kMaxHead);
-  if (!head && head.error().sys_errno != ENOENT) return unexpected(std::move(head).error());
+  if (!head && head.error().sys_errno == ENOENT) return std::string();
+  return head;
+}
+
+// How long the file was while the head said this, whatever is appended meanwhile.
+struct Moment {
+  std::string head;
+  std::uint64_t size = 0;
+};
+Result<Moment> read_moment(const UniqueFd& file, const std::string& path) {
+  for (int tries = 0; tries < kMaxTries; ++tries) {
+    SBX_ASSIGN(std::string head, read_head(path));
+    struct stat info{};
+    if (::fstat(file.get(), &info) != 0) return sys_error("fstat", path);
+    SBX_ASSIGN(const std::string after, read_head(path));
+    if (head == after) return Moment{std::move(head), static_cast<std::uint64_t>(info.st_size)};
+  }
+  return host_lacks("read", 0, path + ".head changes faster than it can be read",
+                    "try again, or verify copies of both files");
+}
+
+Result<AuditReport> verify_file(const std::string& path) {
   // What is no file has no lines, which must not pass for a chain that is intact.
   auto opened = sys::open_regular(AT_FDCWD, path, O_RDONLY);
   if (!opened) {
@@ -64,9 +91,10 @@ Result<AuditReport> verify_file(const std::string& path) {
     if (error.code == ErrorCode::kInvalid) error.fix = "name the file: sbxd audit verify FILE";
     return error;
   }
-  FileBytes bytes(*std::move(opened));
+  SBX_ASSIGN(const Moment moment, read_moment(*opened, path));
+  FileBytes bytes(*opened, moment.size);
   std::istream file(&bytes);
-  const AuditReport report = verify_audit(file, head ? *head : std::string());
+  const AuditReport report = verify_audit(file, moment.head);
   if (bytes.error() == 0) return report;
   errno = bytes.error();
   return sys_error("read", path);

@@ -148,7 +148,7 @@ const Key kKeys[] = {
      &DaemonConfig::max_connections_per_peer, 1, 100'000},
     {"audit_sync_seconds",
      "How often the audit file is forced to the disk: what a power failure can cost. 0: before\n"
-     "each result is sent. The death of sbxd alone loses no line.",
+     "each result is sent. The death of sbxd alone loses no line that the disk took.",
      &DaemonConfig::audit_sync_seconds, 0, 3600},
     {"log_level", "What is logged on stderr: debug, info, warning, error.",
      &DaemonConfig::log_level, 0, 0, check_log_level},

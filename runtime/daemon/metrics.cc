@@ -106,6 +106,8 @@ std::string Metrics::text(const Gauges& gauges) const {
   text += fmt::format("sbxd_reaped_total{{kind=\"record\"}} {}\n", reaped_records_);
   counter(text, "sbxd_stream_lost_bytes_total", "Live output that slow readers lost.", lost_bytes_);
   counter(text, "sbxd_audit_lines_total", "Lines of the audit file.", gauges.audit_lines);
+  gauge(text, "sbxd_audit_kept_lines", "Audit lines that the disk has not taken; lost with sbxd.",
+        static_cast<double>(gauges.audit_kept));
   gauge(text, "sbxd_audit_healthy", "1 when the audit file takes lines; else no run starts.",
         gauges.audit_healthy ? 1 : 0);
   gauge(text, "sbxd_running", "Runs under way.", gauges.running);

@@ -43,7 +43,7 @@ struct Gauges {
   double cpu_seconds = 0;
   double started_at = 0;  // seconds since the epoch
   bool audit_healthy = true;
-  std::uint64_t audit_lines = 0;
+  std::uint64_t audit_lines = 0, audit_kept = 0;
 };
 
 class Metrics {

@@ -110,6 +110,7 @@ struct RunService::Live {
   async::Cancellation cancel;
   AuditSubject subject;
   std::unique_ptr<Admission::Ticket> ticket;
+  AuditLog::Room audit_room;  // until its line is written
   double queue_seconds = 0;
   std::vector<policy::LayerReport> layers;
   std::string id;  // once it has started
@@ -271,6 +272,7 @@ void RunService::leave_slow_readers(const Refusal& lacking, const Live& waiting)
 
 Task<OptionalProblem> RunService::start(Live& live) {
   if (auto refused = refuse_now()) co_return refused;
+  live.audit_room = parts_.audit.take_room();
   auto started = parts_.sandbox.start(live.run.policy, std::move(live.run.request), live.hooks());
   if (!started) {
     log::error("a run could not start", {{"error", to_string(started.error())}});
@@ -327,8 +329,10 @@ void RunService::record(Live& live) {
   log_run(live.outcome, live.subject);
   if (auto written = parts_.audit.append(run_event(live.subject, live.outcome)); !written) {
     log::error("the audit file takes no line: no run starts until it does",
-               {{"error", to_string(written.error())}});
+               {{"error", to_string(written.error())},
+                {"kept_lines", std::uint64_t{parts_.audit.kept()}}});
   }
+  live.audit_room.reset();
 }
 
 Task<void> RunService::answer(Live& live) {

@@ -22,6 +22,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/daemon/admission.h"
 #include "runtime/daemon/audit_event.h"
+#include "runtime/daemon/audit_keeper.h"
 #include "runtime/daemon/readiness.h"
 #include "runtime/daemon/routes.h"
 #include "runtime/daemon/run_service.h"
@@ -82,7 +83,6 @@ class Service {
   Task<void> watch_signals();
   Task<void> watch_spawner();
   Task<void> reap();
-  Task<void> sync_audit();
   Task<void> end();
   Task<void> hurry();
   void begin_end(seconds drain_time);
@@ -102,6 +102,7 @@ class Service {
   Metrics metrics_;
   Admission admission_;
   Readiness readiness_;
+  AuditKeeper audit_keeper_;
   RunService runs_;
   Sessions sessions_;
   SessionRoutes session_routes_;
@@ -121,6 +122,8 @@ Service::Service(Started started, UniqueFd signals)
       transfers_(loop_, started_.configuration.daemon.max_running),
       admission_(admission_limits(started_.configuration.daemon, started_.memory_budget)),
       readiness_(loop_, started_.sandbox, started_.audit),
+      audit_keeper_(loop_, pool_, started_.audit, readiness_,
+                    seconds(started_.configuration.daemon.audit_sync_seconds)),
       runs_(parts()),
       sessions_(
           loop_, pool_, transfers_, std::move(started_.sessions), session_bounds(),
@@ -211,6 +214,7 @@ Gauges Service::gauges() const {
   gauges.started_at = started_at_;
   gauges.audit_healthy = started_.audit.healthy();
   gauges.audit_lines = started_.audit.lines();
+  gauges.audit_kept = started_.audit.kept();
   return gauges;
 }
 
@@ -258,13 +262,15 @@ int Service::run() {
   tasks_.spawn(watch_spawner());
   tasks_.spawn(readiness_.ask_spawner());
   tasks_.spawn(reap());
-  tasks_.spawn(sync_audit());
+  tasks_.spawn(audit_keeper_.write_kept());
+  tasks_.spawn(audit_keeper_.sync());
   tasks_.spawn(sessions_.tend_always());
   notify_systemd("READY=1");
   loop_.run();
   // A thread of the pool may still write into what lies in the queue of a spawner that was stopped,
   // and is waited for before the spawner is ended.
   (void)sys::pidfd_signal(spawner_.get(), SIGCONT);
+  if (!audit_keeper_.leave()) exit_code_ = 1;
   log::info("ended", {{"exit_code", std::int64_t{exit_code_}}});
   return exit_code_;
 }
@@ -322,22 +328,6 @@ Task<void> Service::reap() {
         log::error("audit", {{"error", to_string(written.error())}});
       }
     }
-  }
-}
-
-Task<void> Service::sync_audit() {
-  const auto period = seconds(started_.configuration.daemon.audit_sync_seconds);
-  if (period == seconds(0)) co_return;  // each run does
-  AuditLog& audit = started_.audit;
-  for (;;) {
-    (void)co_await loop_.sleep_until(async::after(period));
-    if (!audit.unsynced()) continue;
-    audit.mark_synced();
-    auto job = [file = audit.file(), head = audit.head()] {
-      return ::fdatasync(file) == 0 && ::fdatasync(head) == 0;
-    };
-    const bool synced = co_await pool_.run(job);
-    if (!synced) log::error("the audit file cannot be forced to the disk");
   }
 }
 

@@ -122,9 +122,13 @@ Result<void> prove(Sandbox& sandbox, const RequestRules& rules) {
   return error;
 }
 
-Result<void> note_reaped(AuditLog& audit, const Sandbox::Swept& swept) {
-  for (const std::string& run : swept.runs) SBX_TRY(audit.append(reaped_event(run)));
-  return {};
+// Their records are gone: what the disk refuses is kept, and tried again by the service.
+void note_reaped(AuditLog& audit, const Sandbox::Swept& swept) {
+  for (const std::string& run : swept.runs) {
+    if (auto written = audit.append(reaped_event(run)); !written) {
+      log::error("audit", {{"error", to_string(written.error())}});
+    }
+  }
 }
 
 }  // namespace
@@ -175,7 +179,7 @@ Result<Started> start_up(const Arguments& arguments) {
   if (!audit.found().empty()) log::warning("audit file", {{"found", audit.found()}});
   SBX_ASSIGN(SessionStore sessions, SessionStore::open(places.sessions_dir()));
   SBX_ASSIGN(Sandbox::Swept swept, sandbox.sweep());
-  SBX_TRY(note_reaped(audit, swept));
+  note_reaped(audit, swept);
   policy::HostBounds bounds = plan::bounds_of_host(host);
   bounds.memory = whole(std::min(budget, host.memory));
   RequestRules rules{configuration.profiles,

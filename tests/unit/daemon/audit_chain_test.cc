@@ -131,10 +131,22 @@ TEST_F(AuditChain, ADamagedHeadIsOneProblem) {
   }
 }
 
-TEST_F(AuditChain, LinesBehindTheHeadAreFine) {
+// The head is written after each line, so that the death of sbxd leaves it behind by one.
+TEST_F(AuditChain, OneLineBeyondTheHeadIsANoteAndMoreAreAProblem) {
   add_runs(3);
   last_ = link_of(2, lines_[1]);
-  EXPECT_THAT(verify().problems, IsEmpty()) << "appended between the reading of the two files";
+  EXPECT_THAT(verify().problems, IsEmpty());
+  EXPECT_THAT(verify().notes, ElementsAre(HasSubstr("1 line stands beyond number 2")));
+  last_ = link_of(1, lines_[0]);
+  EXPECT_THAT(verify().problems, ElementsAre(HasSubstr("2 lines stand beyond number 1")));
+  last_ = AuditLink{0, std::string(kNoHash)};
+  EXPECT_THAT(verify().problems, ElementsAre(HasSubstr("3 lines stand beyond number 0")));
+}
+
+TEST_F(AuditChain, AHeadOfNoLineIsThatOfAnEmptyFile) {
+  last_ = AuditLink{0, std::string(kNoHash)};
+  EXPECT_THAT(verify().problems, IsEmpty());
+  EXPECT_THAT(verify().notes, IsEmpty());
 }
 
 TEST_F(AuditChain, ATornLastLineIsANoteUntilSbxdMarksIt) {
@@ -148,7 +160,8 @@ TEST_F(AuditChain, ATornLastLineIsANoteUntilSbxdMarksIt) {
   }
   const AuditReport whole = verify(next);
   EXPECT_THAT(whole.problems, IsEmpty());
-  EXPECT_THAT(whole.notes, IsEmpty()) << "its end alone is missing";
+  EXPECT_THAT(whole.notes, ElementsAre(HasSubstr("1 line stands beyond number 2")))
+      << "its end alone is missing";
   EXPECT_EQ(whole.lines, 3U);
 }
 

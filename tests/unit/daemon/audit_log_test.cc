@@ -162,8 +162,33 @@ TEST_F(AuditLogTest, TakesALineThatTheHeadDoesNotKnowYetForOneOfItsOwn) {
   const std::string head = test::read_text(file() + ".head");
   live(1);
   std::ofstream(file() + ".head") << head;
+  {
+    const auto log = open();
+    ASSERT_TRUE(log);
+    EXPECT_THAT(log->found(), HasSubstr("line 3 stands beyond the head"));
+  }
+  EXPECT_EQ(open()->found(), "") << "the head has been written";
   live(1);
   EXPECT_THAT(verify().problems, IsEmpty());
+}
+
+TEST_F(AuditLogTest, RemembersThatMoreLinesStoodBeyondTheHeadThanItsDeathLeaves) {
+  live(1);
+  const std::string head = test::read_text(file() + ".head");
+  live(2);
+  std::ofstream(file() + ".head") << head;
+  const auto log = open();
+  ASSERT_TRUE(log);
+  EXPECT_THAT(log->found(), HasSubstr("2 lines stand beyond 1"));
+  EXPECT_THAT(verify().problems, testing::Not(IsEmpty()));
+}
+
+TEST_F(AuditLogTest, HasAHeadBeforeItHasALine) {
+  live(0);
+  EXPECT_EQ(parse_head(test::read_text(file() + ".head"))->seq, 0U);
+  EXPECT_THAT(verify().problems, IsEmpty());
+  std::filesystem::remove(file() + ".head");
+  EXPECT_EQ(open()->found(), "") << "there is nothing that it could have lost";
 }
 
 TEST_F(AuditLogTest, RefusesAFileThatIsALink) {
@@ -212,13 +237,18 @@ TEST_F(AuditLogTest, KeepsALineThatTheDiskRefusesAndTriesAgain) {
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &tight), 0);
   EXPECT_FALSE(log->append(R"("event":"run","n":2)"));
   EXPECT_FALSE(log->healthy());
-  EXPECT_FALSE(log->append(R"("event":"run","n":3)"));
+  // However many: runs that are over.
+  const std::string much = R"("event":"run","x":")" + std::string(kMaxAuditLine - 200, 'x') + '"';
+  for (int i = 0; i < 40; ++i) EXPECT_FALSE(log->append(much));
+  EXPECT_EQ(log->kept(), 41U);
+  EXPECT_EQ(log->lines(), 1U);
   ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old), 0);
   ASSERT_EQ(::sigaction(SIGXFSZ, &before, nullptr), 0);
   EXPECT_TRUE(log->check());
   EXPECT_TRUE(log->healthy());
   const AuditReport report = verify();
-  EXPECT_EQ(report.lines, 3U);
+  EXPECT_EQ(log->kept(), 0U);
+  EXPECT_EQ(report.lines, 42U);
   EXPECT_THAT(report.problems, IsEmpty());
   EXPECT_THAT(report.notes, IsEmpty()) << "the half that was written was continued";
 }

@@ -3,11 +3,15 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "runtime/daemon/audit_chain.h"
+#include "runtime/daemon/audit_log.h"
 #include "tests/support/process.h"
 
 namespace sbx::daemon {
@@ -56,6 +60,24 @@ TEST_F(AuditVerify, WhatIsNoFileIsNotIntactAndNotWaitedFor) {
     EXPECT_THAT(answer.error, HasSubstr("fix: "));
   }
   EXPECT_EQ(verify(directory_.path() + "/missing").exit_code, 1);
+}
+
+TEST_F(AuditVerify, IsOfOneMomentWhileLinesAreAppended) {
+  auto log = AuditLog::open(directory_.path());
+  ASSERT_TRUE(log);
+  std::atomic<bool> over{false};
+  std::thread writer([&] {
+    while (!over) {
+      (void)log->append(R"("event":"run")");
+      ::usleep(100);
+    }
+  });
+  for (int i = 0; i < 20; ++i) {
+    const Answer answer = verify(directory_.path() + "/audit.jsonl");
+    EXPECT_EQ(answer.exit_code, 0) << answer.out << answer.error;
+  }
+  over = true;
+  writer.join();
 }
 
 TEST_F(AuditVerify, AHeadThatIsNoFileIsAnError) {
