@@ -1,4 +1,5 @@
 // Which layers a plan will hold, and what follows from those it will not.
+#include <array>
 #include <string_view>
 
 #include "runtime/plan/layout.h"
@@ -100,13 +101,23 @@ std::string fix_for(Layer layer) {
   return "use a kernel that has it, " + allow;
 }
 
+constexpr auto kStepCount = static_cast<std::uint32_t>(Step::kCount);
+
+// The layer that each step holds up, or 0. Found by name, which takes longer than the rest of a
+// plan, so by the compiler.
+constexpr auto kLayerOfStep = [] {
+  std::array<policy::LayerMask, kStepCount> layers{};
+  for (std::uint32_t i = 0; i < kStepCount; ++i) {
+    const auto layer = policy::layer_from_name(step_layer(static_cast<Step>(i)));
+    if (layer) layers[i] = policy::layer_bit(*layer);
+  }
+  return layers;
+}();
+
 StepMask steps_of(policy::LayerMask layers) {
   StepMask steps = 0;
-  for (std::uint32_t i = 0; i < static_cast<std::uint32_t>(Step::kCount); ++i) {
-    const auto layer = policy::layer_from_name(step_layer(static_cast<Step>(i)));
-    if (layer && (layers & policy::layer_bit(*layer)) != 0) {
-      steps |= step_bit(static_cast<Step>(i));
-    }
+  for (std::uint32_t i = 0; i < kStepCount; ++i) {
+    if ((layers & kLayerOfStep[i]) != 0) steps |= step_bit(static_cast<Step>(i));
   }
   return steps;
 }
