@@ -15,8 +15,9 @@ using plan::Step;
 
 struct Context {
   plan::FlatPlan* plan = nullptr;
-  int root = -1;  // O_PATH, the new root's mount, until the pivot
-  int proc = -1;  // a writable view of /proc, kept from before it became read-only
+  int root = -1;     // O_PATH, the new root's mount, until the pivot
+  int proc = -1;     // a writable view of /proc, from before it became read-only until serve()
+  int network = -1;  // /proc/self/net/snmp, from serve() on
   Word payload_pid = 0;
   // Written by the payload, in pid 1's memory: the listener in the shared descriptor table, and
   // what failed once the payload had no descriptor left to say it through.

@@ -47,13 +47,9 @@ std::uint64_t parse_no_routes(const char* text, std::size_t size) {
 }
 
 void report_network(Context& context) {
-  if (context.plan->has_netns == 0) return;
-  const int fd = static_cast<int>(
-      sys(__NR_openat, context.proc, "self/net/snmp", kOpenReadOnly | kOpenCloexec, 0));
-  if (fd < 0) return;
+  if (context.network < 0) return;
   char text[1024];
-  const Word got = sys(__NR_read, fd, text, sizeof text);
-  close_fd(fd);
+  const Word got = sys(__NR_read, context.network, text, sizeof text);
   if (got <= 0) return;
   const std::uint64_t packets = parse_no_routes(text, static_cast<std::size_t>(got));
   if (packets == 0) return;
@@ -74,6 +70,17 @@ void report_background() {
 }
 
 }  // namespace
+
+// The counters are those of the moment in which they are read.
+void prepare_facts(Context& context) {
+  if (context.proc < 0) return;
+  if (context.plan->has_netns != 0) {
+    context.network = static_cast<int>(
+        sys(__NR_openat, context.proc, "self/net/snmp", kOpenReadOnly | kOpenCloexec, 0));
+  }
+  close_fd(context.proc);
+  context.proc = -1;
+}
 
 void report_facts(Context& context) {
   for (std::uint32_t i = 0; i < context.plan->tmpfs_count; ++i) {

@@ -256,7 +256,7 @@ bool reap(const Context& context, int& payload_status) {
 void close_unneeded(const Context& context) {
   for (int fd = plan::kSlotStdin; fd < plan::kSlotCount; ++fd) {
     const bool needed = fd == plan::kSlotReport || fd == plan::kSlotLifeline ||
-                        fd == context.listener || fd == context.proc;
+                        fd == context.listener || fd == context.network;
     if (!needed) close_fd(fd);
   }
 }
@@ -264,6 +264,7 @@ void close_unneeded(const Context& context) {
 }  // namespace
 
 void serve(Context& context) {
+  prepare_facts(context);
   close_unneeded(context);
   const std::uint64_t child_ended = std::uint64_t{1} << (kSigchld - 1);
   const int signals = static_cast<int>(
