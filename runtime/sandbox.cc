@@ -84,6 +84,8 @@ Result<void> Sandbox::State::begin_spawner(bool single_run) {
   spawn::SpawnerOptions options = spawner_options(host);
   options.single_run = single_run;
   options.refill_net_namespaces = !single_run;
+  const bool isolated = policy.limits.network == policy::NetworkMode::kNone;
+  if (single_run && !isolated) options.ready_net_namespaces = 0;
   SBX_ASSIGN(spawner, spawn::Spawner::begin(options));
   return {};
 }

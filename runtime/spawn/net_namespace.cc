@@ -11,11 +11,15 @@ namespace {
 
 constexpr std::size_t kStack = 64 * 1024;
 
+UniqueFd own_namespace() {
+  return UniqueFd(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
+}
+
 // In a child that shares memory and descriptors, is in a new net namespace, and stops the spawner
 // until it ends: what it opens stays open. (A user cannot unshare and go back: the first net
 // namespace is not his.)
 int open_own_namespace(void* result) {
-  *static_cast<int*>(result) = ::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+  *static_cast<int*>(result) = own_namespace().release();
   return 0;
 }
 
@@ -37,6 +41,11 @@ Result<UniqueFd> make() {
 }
 
 }  // namespace
+
+void NetNamespaces::enter() {
+  if (target_ == 0 || ::unshare(CLONE_NEWNET) != 0) return;  // take() will say why
+  if (UniqueFd own = own_namespace()) ready_.push_back(std::move(own));
+}
 
 Result<UniqueFd> NetNamespaces::take() {
   if (!refilled_ && target_ > 0) --target_;

@@ -54,6 +54,8 @@ struct SpawnerOptions {
   // How long one that does not answer is waited for.
   std::chrono::milliseconds answer_patience = kAnswerPatience;
   // The spawner ends by itself once its first run is over, while the supervisor still cleans up.
+  // The net namespace made ahead is its own too, so that a run of the host's network wants none
+  // ready.
   bool single_run = false;
 };
 

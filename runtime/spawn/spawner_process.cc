@@ -57,7 +57,11 @@ bool become_outer_root(const SpawnerOptions& options) {
 void enter_namespaces(int socket, const SpawnerOptions& options, NetNamespaces& net) {
   if (::unshare(CLONE_NEWUSER) != 0) give_up(socket, errno);
   report_step(socket);
-  (void)net.refill();  // a run that needs one will say why there is none
+  // A run that needs one will say why there is none.
+  if (options.single_run)
+    net.enter();
+  else
+    (void)net.refill();
   std::uint8_t go = 0;
   const auto packet = sys::receive_packet(socket, {&go, 1});
   if (!packet || !*packet || (*packet)->size != 1) ::_exit(1);  // the supervisor is gone
