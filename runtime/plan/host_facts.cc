@@ -153,7 +153,7 @@ void read_limits(HostFacts& facts) {
   facts.hard_msgqueue = hard_limit(RLIMIT_MSGQUEUE);
   facts.hard_sigpending = hard_limit(RLIMIT_SIGPENDING);
   facts.hard_core = hard_limit(RLIMIT_CORE);
-  facts.core_is_piped = core_pattern_is_piped();
+  if (facts.hard_core == 0) facts.core_is_piped = core_pattern_is_piped();
   facts.hard_cpu = hard_limit(RLIMIT_CPU);
   facts.hard_as = hard_limit(RLIMIT_AS);
   facts.hard_data = hard_limit(RLIMIT_DATA);

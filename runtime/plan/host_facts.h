@@ -33,6 +33,7 @@ struct HostFacts {
                 hard_sigpending = 0;  // rlimits
   std::uint64_t hard_core = 1;
   // A handler of the host's takes the cores (a core_pattern that is a pipe), whatever their limit.
+  // Looked up only where `hard_core` is 0: elsewhere the limit of 1 that a plan sets stops it.
   bool core_is_piped = false;
   // What no plan sets, and the payload has from whoever started us.
   std::uint64_t hard_cpu = kNoLimit, hard_as = kNoLimit, hard_data = kNoLimit,
