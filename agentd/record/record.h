@@ -1,7 +1,7 @@
 // The record of a request: everything that is told about it, from its submission to its end.
 //
 // Values, filled by the loop; record_json.h turns them into the JSON that every surface is made of
-// (HTTP, events, history, terminal). Not redacted here: that happens in one place, on the JSON.
+// (HTTP, events, history, terminal). Not redacted here: that happens in one place, in the JSON.
 #pragma once
 
 #include <chrono>

@@ -1,18 +1,17 @@
 // Records as JSON: the one form that all surfaces are made of (docs/api.md). Pure.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
-
 #include "agentd/record/record.h"
+#include "agentd/redact/redactor.h"
 
 namespace agentd::record {
 
-[[nodiscard]] nlohmann::ordered_json record_json(const Record& record);
+[[nodiscard]] redact::Clean record_json(const Record& record, const redact::Redactor& redactor);
 // Its two parts. For history: without attempts and result;
-[[nodiscard]] nlohmann::ordered_json summary_json(const Record& record);
+[[nodiscard]] redact::Clean summary_json(const Record& record, const redact::Redactor& redactor);
 // and what follows then.
-[[nodiscard]] nlohmann::ordered_json detail_json(const Record& record);
+[[nodiscard]] redact::Clean detail_json(const Record& record, const redact::Redactor& redactor);
 // The data of an event: {state, attempt, text}.
-[[nodiscard]] nlohmann::ordered_json event_json(const Record& record);
+[[nodiscard]] redact::Clean event_json(const Record& record, const redact::Redactor& redactor);
 
 }  // namespace agentd::record

@@ -67,26 +67,6 @@ Clean Clean::merged(const Clean& object, const Clean& other) {
   return Clean(std::move(text));
 }
 
-Clean Clean::list_of(const std::vector<Clean>& values) {
-  std::string text = "[";
-  for (const Clean& value : values) {
-    if (text.size() > 1) text += ',';
-    text += value.text_;
-  }
-  return Clean(text + ']');
-}
-
-Clean Clean::object_of(std::string_view name, const Clean& value) {
-  std::string text;
-  text.reserve(name.size() + value.text_.size() + 8);
-  text += "{\"";
-  text += name;
-  text += "\":";
-  text += value.text_;
-  text += '}';
-  return Clean(std::move(text));
-}
-
 Redactor::Redactor(std::vector<Secret> own) : own_(std::make_unique<OwnSecrets>(own)) {
   for (std::size_t byte = 0; byte < starts_.size(); ++byte) {
     const char c = static_cast<char>(byte);

@@ -1,11 +1,11 @@
 // Redactor: the one place where key-shaped strings are taken out of what agentd shows.
 //
 // Whatever holds words of a person, a model or a program (records, events, problems of routes,
-// history, text artifacts) leaves agentd as Clean text, and only a Redactor makes Clean text. Logs
-// and metrics hold none of their words: ids, counts, names and errors of ours. What is redacted:
-// keys by the shapes that vendors give them, private keys in PEM, JSON web tokens, and the daemon's
-// own secrets as they are and in the encodings that own_secrets.h names. Binary artifacts are not
-// looked into.
+// history, text artifacts) leaves agentd as Clean text, and only a Redactor makes Clean text, by
+// itself or for a JsonWriter. Logs and metrics hold none of their words: ids, counts, names and
+// errors of ours. What is redacted: keys by the shapes that vendors give them, private keys in PEM,
+// JSON web tokens, and the daemon's own secrets as they are and in the encodings that own_secrets.h
+// names. Binary artifacts are not looked into.
 //
 // SECURITY: a layer beside the boundary, never the boundary: agentd's secrets are not given to the
 // sandbox in the first place.
@@ -25,6 +25,7 @@
 
 namespace agentd::redact {
 
+class JsonWriter;
 class OwnSecrets;
 
 // UTF-8 without secrets.
@@ -35,12 +36,9 @@ class Clean {
 
   // Of two JSON objects that are not empty and have no member in common, one.
   [[nodiscard]] static Clean merged(const Clean& object, const Clean& other);
-  // Of values in JSON a list.
-  [[nodiscard]] static Clean list_of(const std::vector<Clean>& values);
-  // Of a value in JSON an object that has it alone. `name` is ours, and needs no escapes.
-  [[nodiscard]] static Clean object_of(std::string_view name, const Clean& value);
 
  private:
+  friend class JsonWriter;
   friend class Redactor;
   explicit Clean(std::string text) : text_(std::move(text)) {}
   std::string text_;
@@ -76,6 +74,7 @@ class Redactor {
   [[nodiscard]] Clean clean_json(const nlohmann::ordered_json& json) const;
 
  private:
+  friend class JsonWriter;
   [[nodiscard]] std::size_t whole_length(std::string_view text, std::size_t from,
                                          std::size_t length) const;
   // True when clean() would not change it; false when it might.

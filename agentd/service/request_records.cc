@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "agentd/record/record_json.h"
+#include "agentd/redact/json_writer.h"
 #include "agentd/service/request_service.h"
 #include "runtime/base/log.h"
 
@@ -10,6 +11,7 @@ namespace agentd::service {
 
 using Json = nlohmann::ordered_json;
 using redact::Clean;
+using redact::JsonWriter;
 using sbx::Result;
 using sbx::async::Task;
 using std::chrono::steady_clock;
@@ -52,27 +54,30 @@ void RequestService::take_times(LiveRequest& live) const {
 }
 
 LiveEvent RequestService::event_of(const LiveRequest& live, std::string_view kind) const {
-  return {static_cast<int>(live.events.size()) + 1, kind,
-          parts_.redactor.clean_json(event_json(live.record))};
+  return {static_cast<int>(live.events.size()) + 1, kind, event_json(live.record, parts_.redactor)};
 }
 
 history::Entry RequestService::entry_of(const LiveRequest& live,
                                         const std::vector<LiveEvent>& events) const {
-  const redact::Redactor& redactor = parts_.redactor;
-  std::vector<Clean> list;
+  JsonWriter list(parts_.redactor);
+  list.begin_list(JsonWriter::kItem);
   for (const LiveEvent& event : events) {
-    const Clean head = redactor.clean_json({{"id", event.id}, {"event", event.kind}});
-    list.push_back(Clean::merged(head, Clean::object_of("data", event.data)));
+    list.begin_object(JsonWriter::kItem);
+    list.integer("id", event.id);
+    list.text("event", event.kind);
+    list.clean("data", event.data);
+    list.end_object();
   }
-  Clean summary = redactor.clean_json(summary_json(live.record));
-  Clean record = Clean::merged(summary, redactor.clean_json(detail_json(live.record)));
+  list.end_list();
+  Clean summary = summary_json(live.record, parts_.redactor);
+  Clean record = Clean::merged(summary, detail_json(live.record, parts_.redactor));
   return {.id = live.record.id,
           .created_ms = live.record.created_ms,
           .owner = live.owner,
           .ended = has_ended(live.record),
           .summary = std::move(summary),
           .record = std::move(record),
-          .events = Clean::list_of(list),
+          .events = list.take(),
           .artifact_bytes = artifact_bytes(live.record)};
 }
 
@@ -106,7 +111,7 @@ Task<std::optional<Clean>> RequestService::record(std::string id, Caller caller)
   if (const Live found = live(id, caller)) {
     while (has_ended(found->record) && !found->sealed) (void)co_await found->changed.wait();
     if (!has_ended(found->record)) take_times(*found);
-    result = parts_.redactor.clean_json(record_json(found->record));
+    result = record_json(found->record, parts_.redactor);
     if (found->sealed) has_been_told(id);
     co_return result;
   }
@@ -122,18 +127,24 @@ Task<Result<Clean>> RequestService::list(std::string before, int limit, Caller c
   };
   auto page = co_await parts_.store.run(job);
   if (!page) co_return std::move(page).error();
-  Json requests = Json::array();
+  JsonWriter answer(parts_.redactor);
+  answer.begin_object(JsonWriter::kItem);
+  answer.begin_list("requests");
   for (const std::string& summary : page->summaries) {
-    Json json = Json::parse(summary, nullptr, false);
+    const Json json = Json::parse(summary, nullptr, false);
     if (!json.is_object()) continue;  // the disk has changed it
     // What is under way has a state that is newer than what was stored.
     const auto found = live_.find(json.value("id", ""));
-    if (found != live_.end()) json = summary_json(found->second->record);
-    requests.push_back(std::move(json));
+    if (found == live_.end()) {
+      answer.tree(JsonWriter::kItem, json);
+    } else {
+      answer.clean(JsonWriter::kItem, summary_json(found->second->record, parts_.redactor));
+    }
   }
-  const Json answer{{"requests", std::move(requests)},
-                    {"next", page->next.empty() ? Json() : Json(page->next)}};
-  co_return parts_.redactor.clean_json(answer);
+  answer.end_list();
+  answer.text_or_null("next", page->next);
+  answer.end_object();
+  co_return answer.take();
 }
 
 Task<std::optional<Clean>> RequestService::stored_events(std::string id, Caller caller) {

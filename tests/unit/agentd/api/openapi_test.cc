@@ -124,6 +124,10 @@ record::Record full_record(record::Mode mode) {
   return record;
 }
 
+Json told(const record::Record& record) {
+  return Json::parse(record_json(record, redact::Redactor()).text());
+}
+
 TEST(OpenApi, HasEveryRouteAndNoOther) {
   std::set<std::string> routes;
   for (const auto& [method, path] : Routes::all()) {
@@ -135,11 +139,12 @@ TEST(OpenApi, HasEveryRouteAndNoOther) {
 TEST(OpenApi, RecordsOfBothModesAreAsDescribed) {
   for (const record::Mode mode : {record::Mode::kCode, record::Mode::kTools}) {
     const record::Record full = full_record(mode);
-    EXPECT_EQ(complaint(record_json(full), schema("Record"), "record"), "");
-    EXPECT_EQ(complaint(summary_json(full), schema("Summary"), "summary"), "");
+    EXPECT_EQ(complaint(told(full), schema("Record"), "record"), "");
+    const Json summary = Json::parse(summary_json(full, redact::Redactor()).text());
+    EXPECT_EQ(complaint(summary, schema("Summary"), "summary"), "");
     record::Record fresh;
     fresh.mode = mode;
-    EXPECT_EQ(complaint(record_json(fresh), schema("Record"), "fresh"), "");
+    EXPECT_EQ(complaint(told(fresh), schema("Record"), "fresh"), "");
   }
 }
 
@@ -149,12 +154,12 @@ TEST(OpenApi, ResultsOfEveryTypeAreAsDescribed) {
                                     envelope::Type::kText, envelope::Type::kFile}) {
     envelope::Envelope envelope{.type = type, .table = {.columns = {"c"}, .rows = {{{}}}}};
     record.result = record::Result{.envelope = envelope};
-    EXPECT_EQ(complaint(record_json(record), schema("Record"), "record"), "");
+    EXPECT_EQ(complaint(told(record), schema("Record"), "record"), "");
   }
 }
 
 TEST(OpenApi, TheCheckItselfCanFail) {
-  Json record = record_json(full_record(record::Mode::kCode));
+  Json record = told(full_record(record::Mode::kCode));
   record["extra"] = 1;
   EXPECT_NE(complaint(record, schema("Record"), "record"), "");
   record.erase("extra");
