@@ -3,8 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <limits>
-#include <nlohmann/json.hpp>
+#include <string_view>
 #include <utility>
 
 namespace agentd::ledger {
@@ -12,7 +13,6 @@ namespace {
 
 using store::Durability;
 using store::Statement;
-using Json = nlohmann::json;
 
 // The CHECK is the invariant once more, in a place that no mistake of ours can get around.
 // `lines` is [[account, reserved, settled, flagged], …]. What a reservation holds is in its own
@@ -78,19 +78,52 @@ std::string text_of(const std::vector<Held>& lines) {
   return text + ']';
 }
 
-// nullopt: the disk has changed it.
-std::optional<std::vector<Held>> lines_from(const std::string& text) {
-  const Json list = Json::parse(text, nullptr, false);
-  if (!list.is_array()) return std::nullopt;
-  std::vector<Held> lines;
-  for (const Json& line : list) {
-    const bool whole = line.is_array() && line.size() == 4 && line[0].is_string() &&
-                       line[1].is_number_integer() && line[2].is_number_integer() &&
-                       line[3].is_number_integer();
-    if (!whole) return std::nullopt;
-    lines.push_back({line[0].get<std::string>(), line[1].get<std::int64_t>(),
-                     line[2].get<std::int64_t>(), line[3].get<int>() != 0});
+// Reads what text_of() writes, and SQLite's json_group_array(), which is the same.
+class LineReader {
+ public:
+  explicit LineReader(std::string_view text) : left_(text) {}
+
+  bool take(char c) {
+    if (!left_.starts_with(c)) return false;
+    left_.remove_prefix(1);
+    return true;
   }
+  bool take(std::string& name) {
+    if (!take('"')) return false;
+    name = left_.substr(0, left_.find('"'));
+    left_.remove_prefix(name.size());
+    return is_name(name) && take('"');
+  }
+  bool take(std::int64_t& number) {
+    const auto [end, error] = std::from_chars(left_.data(), left_.data() + left_.size(), number);
+    left_.remove_prefix(static_cast<std::size_t>(end - left_.data()));
+    return error == std::errc();
+  }
+  bool take(Held& line) {
+    std::int64_t flagged = 0;
+    const bool whole = take('[') && take(line.account) && take(',') && take(line.reserved) &&
+                       take(',') && take(line.settled) && take(',') && take(flagged) && take(']');
+    line.flagged = flagged != 0;
+    return whole;
+  }
+  [[nodiscard]] bool at_end() const { return left_.empty(); }
+
+ private:
+  std::string_view left_;
+};
+
+// nullopt: the disk has changed it.
+std::optional<std::vector<Held>> lines_from(std::string_view text) {
+  LineReader reader(text);
+  std::vector<Held> lines;
+  bool whole = reader.take('[');
+  bool more = whole && !reader.take(']');
+  while (whole && more) {
+    whole = reader.take(lines.emplace_back());
+    more = reader.take(',');
+    if (!more) whole = whole && reader.take(']');
+  }
+  if (!whole || !reader.at_end()) return std::nullopt;
   return lines;
 }
 

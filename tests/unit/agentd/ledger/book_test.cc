@@ -225,6 +225,21 @@ INSERT INTO lines VALUES('over', 'a', 60, 7, 1), ('open', 'a', 20, 0, 0), ('open
   expect_balance(again, 10, 0, "a");
 }
 
+TEST_F(BookTest, LinesThatTheDiskHasChangedAreAnError) {
+  store::Database database = open_database();
+  Book book = open(database);
+  EXPECT_TRUE(granted(book, of("r", 5, 100)).granted);
+  for (const std::string lines :
+       {"", "[[]]", R"([["a",5,0]])", R"([["a",5,0,0],])", R"([["a",99999999999999999999,0,0]])"}) {
+    auto change = database.statement("UPDATE reservations SET lines = ?1");
+    ASSERT_TRUE(change->bind(1, lines).run());
+    EXPECT_FALSE(book.settle("r", {})) << lines;
+  }
+  auto mend = database.statement("UPDATE reservations SET lines = ?1");
+  ASSERT_TRUE(mend->bind(1, R"([["a",5,0,0]])").run());
+  EXPECT_TRUE(book.settle("r", {}));
+}
+
 TEST_F(BookTest, WhatIsOverCanBeForgottenButNotWhatIsReserved) {
   Book book = open();
   EXPECT_TRUE(granted(book, of("request/1/a", 1, 100, "request/1/tokens")).granted);
