@@ -11,10 +11,10 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 Json sandbox_json(const sandbox::InfoOutcome& outcome) {
-  if (const auto* known = std::get_if<sandbox::SandboxInfo>(&outcome)) {
+  if (const auto* known = std::get_if<sandbox::SharedInfo>(&outcome)) {
     return {{"reachable", true},
-            {"version", known->version},
-            {"missing_layers", known->missing_layers}};
+            {"version", (*known)->version},
+            {"missing_layers", (*known)->missing_layers}};
   }
   const auto& failure = std::get<sandbox::SandboxFailure>(outcome);
   Json json{{"reachable", false},

@@ -85,7 +85,7 @@ Task<std::optional<Event>> Driver::learn_sandbox() {
     fix_ = none->fix;
     problem = none->event;
   } else {
-    info_ = std::get<sandbox::SandboxInfo>(std::move(outcome));
+    info_ = std::get<sandbox::SharedInfo>(std::move(outcome));
   }
   co_return problem;
 }

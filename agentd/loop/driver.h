@@ -54,7 +54,7 @@ class Driver {
   Spending spending_;
   ModelStep model_;
   RunStep runs_;
-  std::optional<sandbox::SandboxInfo> info_;
+  sandbox::SharedInfo info_;
   std::string last_reply_;                     // the model's last words,
   std::optional<prompts::Repair> repair_;      // and what was wrong with them
   std::optional<Ran> ran_;                     // the last run

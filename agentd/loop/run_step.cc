@@ -57,8 +57,8 @@ NotRun not_run(const SandboxFailure& failure) {
 Task<LearnOutcome> RunStep::learn(const std::vector<record::RequestFile>& files) {
   LearnOutcome learned;
   sandbox::InfoOutcome outcome = co_await services_.sandbox.info(&stop_);
-  if (auto* info = std::get_if<SandboxInfo>(&outcome)) {
-    if (const auto refusal = refusal_of(files, *info)) {
+  if (auto* info = std::get_if<sandbox::SharedInfo>(&outcome)) {
+    if (const auto refusal = refusal_of(files, **info)) {
       learned = not_run(*refusal);
     } else {
       info->wall_seconds = seconds_of_a_run(spending_, services_.run_wall);

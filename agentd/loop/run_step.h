@@ -30,7 +30,7 @@ struct NotRun {
   bool cut = false;  // it may have begun, and was ended with the request's time
 };
 
-using LearnOutcome = std::variant<sandbox::SandboxInfo, NotRun>;
+using LearnOutcome = std::variant<sandbox::SharedInfo, NotRun>;
 using RunStepOutcome = std::variant<Ran, NotRun>;
 
 class RunStep {

@@ -70,7 +70,7 @@ Task<std::optional<Ending>> ToolsDriver::learn_sandbox() {
     fix_ = none->fix;
     ending = ending_of(none->event);
   } else {
-    info_ = std::get<sandbox::SandboxInfo>(std::move(outcome));
+    info_ = std::get<sandbox::SharedInfo>(std::move(outcome));
   }
   co_return ending;
 }

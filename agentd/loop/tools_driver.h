@@ -56,7 +56,7 @@ class ToolsDriver {
   RunStep runs_;
   std::vector<providers::Message> conversation_;
   std::vector<providers::Tool> tools_;
-  std::optional<sandbox::SandboxInfo> info_;
+  sandbox::SharedInfo info_;
   std::vector<std::string> languages_;  // names and aliases
   std::string detail_;                  // as Driver
   std::string fix_;

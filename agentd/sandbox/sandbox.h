@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <variant>
@@ -95,7 +96,9 @@ struct SandboxFailure {
     std::optional<std::chrono::steady_clock::time_point> answered_at);
 
 using RunOutcome = std::variant<RunResult, SandboxFailure>;
-using InfoOutcome = std::variant<SandboxInfo, SandboxFailure>;
+// Long, and for all requests the same: its owners are whoever remembers it and who was told it.
+using SharedInfo = std::shared_ptr<const SandboxInfo>;
+using InfoOutcome = std::variant<SharedInfo, SandboxFailure>;
 
 class Sandbox {
  public:

@@ -178,11 +178,11 @@ Task<RunOutcome> SbxdClient::outcome_of(std::string body) {
 Task<InfoOutcome> SbxdClient::info(const Cancellation* cancellation) {
   const auto now = steady_clock::now();
   const bool answers = !in_doubt_ && heard_at_ && now - *heard_at_ < options_.heard_age;
-  if (answers && info_ && now - info_at_ < options_.info_age) co_return *info_;
+  if (answers && info_ && now - info_at_ < options_.info_age) co_return info_;
   InfoOutcome outcome = co_await ask_info(cancellation);
   const auto* failure = std::get_if<SandboxFailure>(&outcome);
   const bool busy = failure != nullptr && failure->kind == Kind::kBusy;
-  if (busy && info_ && now - info_at_ < options_.info_age) co_return *info_;  // it is there
+  if (busy && info_ && now - info_at_ < options_.info_age) co_return info_;  // it is there
   co_return outcome;
 }
 
@@ -206,9 +206,9 @@ Task<InfoOutcome> SbxdClient::ask_info(const Cancellation* cancellation) {
     co_return SandboxFailure{
         .kind = Kind::kLost, .detail = parsed.error().detail, .fix = parsed.error().fix};
   }
-  info_ = *std::move(parsed);
+  info_ = std::make_shared<const SandboxInfo>(*std::move(parsed));
   info_at_ = steady_clock::now();
-  co_return *info_;
+  co_return info_;
 }
 
 SandboxFailure SbxdClient::failure_of(const ClientError& error) const {

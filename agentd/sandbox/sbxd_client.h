@@ -60,7 +60,7 @@ class SbxdClient final : public Sandbox {
   sbx::async::WorkPool& pool_;
   sbx::http::AsyncClient& client_;
   SbxdOptions options_;
-  std::optional<SandboxInfo> info_;
+  SharedInfo info_;  // null: not known yet
   std::chrono::steady_clock::time_point info_at_;
   std::optional<std::chrono::steady_clock::time_point> heard_at_;
   bool in_doubt_ = false;  // the last call had no answer

@@ -13,7 +13,7 @@ SandboxWatch::SandboxWatch(sbx::async::Loop& loop, Sandbox& sandbox, WatchTimes 
 
 Task<InfoOutcome> SandboxWatch::state(const sbx::async::Cancellation* cancellation) {
   // That it does not answer may be over at any time.
-  const bool was_well = seen_ && std::holds_alternative<SandboxInfo>(*seen_);
+  const bool was_well = seen_ && std::holds_alternative<SharedInfo>(*seen_);
   if (was_well && !looking_since_ && steady_clock::now() - seen_at_ < times_.fresh) {
     co_return *seen_;
   }
@@ -36,7 +36,7 @@ Task<InfoOutcome> SandboxWatch::state(const sbx::async::Cancellation* cancellati
 
 Task<void> SandboxWatch::look() {
   InfoOutcome outcome = co_await sandbox_.info(nullptr);
-  if (std::holds_alternative<SandboxInfo>(outcome)) answered_at_ = steady_clock::now();
+  if (std::holds_alternative<SharedInfo>(outcome)) answered_at_ = steady_clock::now();
   seen_ = std::move(outcome);
   seen_at_ = steady_clock::now();
   ++looks_;

@@ -55,6 +55,10 @@ sandbox::SandboxInfo shipped_info() {
   return info;
 }
 
+sandbox::InfoOutcome known(sandbox::SandboxInfo info) {
+  return std::make_shared<const sandbox::SandboxInfo>(std::move(info));
+}
+
 sandbox::RunResult ok_run(const std::string& out, double seconds) {
   return {.id = "run", .status = "ok", .duration_seconds = seconds, .out = out};
 }

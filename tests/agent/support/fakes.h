@@ -62,6 +62,7 @@ class FakeSandbox final : public sandbox::Sandbox {
 
 // What sbxd with the shipped profile and image says of itself, shortened.
 [[nodiscard]] sandbox::SandboxInfo shipped_info();
+[[nodiscard]] sandbox::InfoOutcome known(sandbox::SandboxInfo info);
 
 // A run that ended ok and printed `out`, or with exit code 1 and `err` on stderr.
 [[nodiscard]] sandbox::RunResult ok_run(const std::string& out, double seconds = 0.5);

@@ -39,7 +39,7 @@ class DriverTest : public ::testing::Test {
   DriverTest() {
     begin("r1");
     submission_.request_sha256 = std::string(64, 'a');
-    sandbox_.info_ = test::shipped_info();
+    sandbox_.info_ = test::known(test::shipped_info());
   }
 
   // Another request of the same test.

@@ -212,8 +212,9 @@ TEST_F(DriverTest, WithoutASandboxNoModelIsAsked) {
 }
 
 TEST_F(DriverTest, FilesThatTheSandboxDoesNotTakeCostNothing) {
-  auto& info = std::get<sandbox::SandboxInfo>(sandbox_.info_);
+  sandbox::SandboxInfo info = test::shipped_info();
   info.input = 2 * 4096;
+  sandbox_.info_ = test::known(std::move(info));
   for (const std::size_t size : {4096U, 4097U}) {
     begin("r" + std::to_string(size));
     record_.files = {{.name = "a", .size = size}, {.name = "b", .size = 1}};

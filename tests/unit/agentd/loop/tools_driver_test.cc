@@ -45,7 +45,7 @@ class ToolsDriverTest : public ::testing::Test {
     record_.text = "task";
     record_.queued = false;
     record_.budget.attempts = 10;
-    sandbox_.info_ = test::shipped_info();
+    sandbox_.info_ = test::known(test::shipped_info());
   }
 
   void run(std::function<CompletionResult(int)> model, RunOutcome outcome) {

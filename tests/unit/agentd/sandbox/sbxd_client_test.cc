@@ -120,7 +120,7 @@ class SbxdClientTest : public ::testing::Test {
   }
   void learn() {
     const InfoOutcome outcome = info();
-    ASSERT_TRUE(std::holds_alternative<SandboxInfo>(outcome))
+    ASSERT_TRUE(std::holds_alternative<SharedInfo>(outcome))
         << std::get<SandboxFailure>(outcome).detail;
   }
   void make(SbxdOptions options) {

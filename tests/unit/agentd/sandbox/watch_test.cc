@@ -25,7 +25,7 @@ class HangingSandbox final : public Sandbox {
   Task<InfoOutcome> info(const sbx::async::Cancellation* /*none*/) override {
     ++asked;
     while (hangs_) (void)co_await changed_.wait();
-    co_return SandboxInfo{.version = "1"};
+    co_return std::make_shared<const SandboxInfo>(SandboxInfo{.version = "1"});
   }
   void hang() { hangs_ = true; }
   void go_on() {

@@ -67,7 +67,7 @@ class GatedProvider final : public providers::Provider {
 class RequestServiceTest : public ::testing::Test {
  public:  // for the coroutines that are the tests
   RequestServiceTest() {
-    sandbox_.info_ = test::shipped_info();
+    sandbox_.info_ = test::known(test::shipped_info());
     composer_ = *prompts::Composer::make({});
     reset({});
   }
