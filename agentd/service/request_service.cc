@@ -76,7 +76,11 @@ Task<RequestService::SubmitOutcome> RequestService::submit(Submitted submitted, 
   const auto saved = co_await save(std::move(entry));
   live->standing = saved ? LiveRequest::Standing::kOnRecord : LiveRequest::Standing::kRefused;
   live->changed.notify_all();
-  if (saved) co_return live->record.id;
+  if (saved) {
+    // Its driver, whose first reservation was committed with it, has more to wait for.
+    (void)co_await parts_.loop.next_turn();
+    co_return live->record.id;
+  }
   sbx::log::error("a request could not be stored", {{"error", to_string(saved.error())}});
   parts_.metrics.count_refused("not_stored");
   turn_away(live);

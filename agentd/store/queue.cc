@@ -5,30 +5,36 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <deque>
 #include <mutex>
-#include <span>
 #include <thread>
 #include <vector>
 
 #include "runtime/base/scope_exit.h"
 
 namespace agentd::store {
+namespace {
+
+// Of one transaction: the first of them is told no sooner than the last.
+constexpr std::size_t kMostWrites = 64;
+
+}  // namespace
 
 struct Queue::State {
   State(sbx::async::Loop& its_loop, Database its_database)
       : loop(its_loop), database(std::move(its_database)) {}
 
   void serve();
-  void run_all(std::vector<Job>& batch);
-  void run_writes(std::span<Job> writes);
-  [[nodiscard]] bool run_together(std::span<Job> writes);
-  void tell(std::span<Job> jobs);
+  [[nodiscard]] std::vector<Job> next();
+  void take_writes(std::vector<Job>& to, Durability most);
+  [[nodiscard]] bool run_together(std::vector<Job>& writes);
+  void tell(std::vector<Job> done);
 
   sbx::async::Loop& loop;
   Database database;  // the thread's
   std::mutex mutex;
   std::condition_variable given;
-  std::vector<Job> jobs;  // under the mutex, as the next
+  std::deque<Job> jobs;  // under the mutex, as the next
   bool ending = false;
   std::thread thread;
 };
@@ -62,57 +68,61 @@ void Queue::add(Job job) {
 }
 
 void Queue::State::serve() {
-  for (;;) {
-    std::vector<Job> batch;
-    {
-      std::unique_lock lock(mutex);
-      given.wait(lock, [this] { return ending || !jobs.empty(); });
-      if (jobs.empty()) return;
-      batch.swap(jobs);
+  for (std::vector<Job> now = next(); !now.empty(); now = next()) {
+    const bool done = now.front().kind == Kind::kWrite && run_together(now);
+    if (!done) {  // whoever gave a job is told how it went
+      for (Job& job : now) (void)job.work();
     }
-    run_all(batch);
+    tell(std::move(now));
   }
 }
 
-void Queue::State::run_all(std::vector<Job>& batch) {
-  for (std::span<Job> left = batch; !left.empty();) {
-    const auto other = std::find_if(left.begin(), left.end(),
-                                    [](const Job& job) { return job.kind == Kind::kOther; });
-    auto now = left.first(static_cast<std::size_t>(other - left.begin()));
-    if (now.empty()) {
-      now = left.first(1);
-      (void)now.front().work();
-    } else {
-      run_writes(now);
-    }
-    left = left.subspan(now.size());
-    tell(now);
+// The writes that wait, or one other job. Empty: no more will come.
+std::vector<Queue::Job> Queue::State::next() {
+  std::unique_lock lock(mutex);
+  given.wait(lock, [this] { return ending || !jobs.empty(); });
+  std::vector<Job> now;
+  if (!jobs.empty() && jobs.front().kind == Kind::kOther) {
+    now.push_back(std::move(jobs.front()));
+    jobs.pop_front();
+  } else {
+    take_writes(now, Durability::kPower);
+  }
+  return now;
+}
+
+// Those at the front that ask for no more than `most`. Under the mutex.
+void Queue::State::take_writes(std::vector<Job>& to, Durability most) {
+  while (!jobs.empty() && jobs.front().kind == Kind::kWrite && jobs.front().durability <= most &&
+         to.size() < kMostWrites) {
+    to.push_back(std::move(jobs.front()));
+    jobs.pop_front();
   }
 }
 
-void Queue::State::run_writes(std::span<Job> writes) {
-  if (writes.size() > 1 && run_together(writes)) return;
-  for (Job& job : writes) (void)job.work();  // whoever gave it is told how it went
-}
-
-// False: nothing of it was done.
-bool Queue::State::run_together(std::span<Job> writes) {
+// Adds those that are given meanwhile. False: nothing was done of any of them.
+bool Queue::State::run_together(std::vector<Job>& writes) {
   const bool durable = std::any_of(writes.begin(), writes.end(), [](const Job& job) {
     return job.durability == Durability::kPower;
   });
-  if (!database.begin(durable ? Durability::kPower : Durability::kProcess)) return false;
-  const bool all =
-      std::all_of(writes.begin(), writes.end(), [](const Job& job) { return job.work(); });
-  if (all && database.commit()) return true;
+  const Durability durability = durable ? Durability::kPower : Durability::kProcess;
+  if (!database.begin(durability)) return false;
+  bool good = true;
+  for (std::size_t i = 0; good && i < writes.size(); ++i) {
+    good = writes[i].work();
+    if (!good || i + 1 < writes.size()) continue;
+    const std::lock_guard lock(mutex);
+    take_writes(writes, durability);
+  }
+  if (good && database.commit()) return true;
   database.rollback();
   return false;
 }
 
 // What a job holds is destroyed on the loop's thread, whose objects it refers to.
-void Queue::State::tell(std::span<Job> done) {
-  std::vector<Job> ended(std::move_iterator(done.begin()), std::move_iterator(done.end()));
-  loop.post([ended = std::move(ended)] {
-    for (const Job& job : ended) job.finish();
+void Queue::State::tell(std::vector<Job> done) {
+  loop.post([done = std::move(done)] {
+    for (const Job& job : done) job.finish();
   });
 }
 

@@ -2,10 +2,11 @@
 // for a disk.
 //
 // Its functions are called on the loop; the jobs run on the thread, one after another in the order
-// in which they were given. Writes that wait together become one transaction: a page that several
-// of them change is written once, and the loop is woken once. What a job gave is told only when it
-// is committed. When one of them fails, or the commit does, all are rolled back and each is run
-// again in a transaction of its own, so that none fails for another's sake.
+// in which they were given. Writes that wait together become one transaction, with those that are
+// given before it is committed: a page that several of them change is written once, and the loop is
+// woken once. What a job gave is told only when it is committed. When one of them fails, or the
+// commit does, all are rolled back and each is run again in a transaction of its own, so that none
+// fails for another's sake.
 //
 // A job owns its data (captures by value, or references to what outlives the Queue), as its
 // awaiting coroutine may be destroyed before it runs. It must not throw.

@@ -23,7 +23,7 @@ class QueueTest : public ::testing::Test {
   }
   void SetUp() override { ASSERT_TRUE(database_.execute("CREATE TABLE t(n INTEGER UNIQUE)")); }
 
-  // Notes whether it was a part of a larger transaction. 0 fails, after it has written.
+  // Notes whether it was a part of the queue's transaction. 0 fails, after it has written.
   auto insert(std::int64_t n) {
     return [this, n]() -> Result<std::int64_t> {
       together_.push_back(database_.in_transaction());
@@ -40,7 +40,7 @@ class QueueTest : public ::testing::Test {
       told_ += std::to_string(n) + (result ? " " : "! ");
     });
   }
-  // What is given until go() waits together.
+  // What is given until go() waits, or comes while a transaction is under way.
   void hold() {
     queue_->give(
         [until = go_.get_future().share()]() -> Result<void> {
@@ -86,18 +86,45 @@ TEST_F(QueueTest, WritesThatWaitTogetherAreOneTransactionInTheirOrder) {
   EXPECT_EQ(together_, std::vector<bool>({true, true, true}));
 }
 
-TEST_F(QueueTest, AWriteAloneHasItsOwnTransaction) {
+TEST_F(QueueTest, WhatIsGivenBeforeTheCommitIsPartOfIt) {
   struct Body {
     static Task<void> run(QueueTest& t) {
+      Database other = t.open();
+      std::promise<void> begun;
+      // Under way as soon as it has the only place to write.
+      auto first = [&t, &begun, until = t.go_.get_future().share()]() -> Result<std::int64_t> {
+        begun.set_value();
+        until.wait();
+        return t.insert(1)();
+      };
+      t.queue_->give(first, [&t](const Result<std::int64_t>&) { t.told_ += "1 "; });
+      begun.get_future().wait();
+      t.give(2);
+      EXPECT_EQ(other.begin(Durability::kProcess).has_value(), false) << "it holds the file";
+      t.go();
+      co_await t.written();
+    }
+  };
+  run(Body::run(*this));
+  EXPECT_EQ(told_, "1 2 ");
+  EXPECT_EQ(rows(), "1 2 ");
+  EXPECT_EQ(together_, std::vector<bool>({true, true}));
+}
+
+TEST_F(QueueTest, AWriteIsCommittedWhenItIsTold) {
+  struct Body {
+    static Task<void> run(QueueTest& t) {
+      Database other = t.open();
       for (const std::int64_t n : {1, 2}) {
         auto job = t.insert(n);
         (void)co_await t.queue_->write(job);
+        auto select = other.statement("SELECT max(n) FROM t");
+        EXPECT_TRUE(*select->step());
+        EXPECT_EQ(select->integer(0), n);
       }
     }
   };
   run(Body::run(*this));
-  EXPECT_EQ(rows(), "1 2 ");
-  EXPECT_EQ(together_, std::vector<bool>({false, false}));
 }
 
 TEST_F(QueueTest, OneThatFailsTakesNoOtherWithIt) {
