@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <utility>
+#include <vector>
 
 #include "http/async/event.h"
 #include "http/async/fd_watch.h"
@@ -17,6 +19,8 @@ namespace sbx::http {
 namespace {
 
 using Kind = ClientError::Kind;
+
+constexpr std::size_t kMostIdle = 8;  // handles
 
 void initialize_curl() {
   // Once, before any thread uses it; cleaned up by the end of the process.
@@ -73,6 +77,8 @@ struct AsyncClient::State {
   [[nodiscard]] async::Task<void> watch_sockets(async::FdWatch watch);
   [[nodiscard]] async::Task<void> watch_timer();
   void act(curl_socket_t socket, int events);
+  [[nodiscard]] CurlHandle take_handle();
+  void keep(CurlHandle handle);
 
   static int on_socket(CURL*, curl_socket_t socket, int what, void* self, void*);
   static int on_timer(CURLM*, long milliseconds, void* self);
@@ -84,14 +90,15 @@ struct AsyncClient::State {
   async::Deadline timer = async::kNoDeadline;
   async::Event timer_changed;
   std::map<CURL*, Exchange*> exchanges;
-  async::TaskGroup tasks;  // last: its tasks use the others
+  std::vector<CurlHandle> idle;  // to be used again: making one costs more than a small request
+  async::TaskGroup tasks;        // last: its tasks use the others
 };
 
 // One request in flight. Owned by the coroutine that performs it.
 struct AsyncClient::Exchange {
   Exchange(State& its_state, const ClientRequest& request)
       : state(its_state),
-        handle(curl_easy_init()),
+        handle(its_state.take_handle()),
         transfer(handle.get(), request),
         ended(its_state.loop) {}
   Exchange(const Exchange&) = delete;
@@ -99,6 +106,7 @@ struct AsyncClient::Exchange {
   ~Exchange() {
     if (state.exchanges.erase(handle.get()) == 0) return;
     (void)curl_multi_remove_handle(state.multi, handle.get());  // is in it
+    state.keep(std::move(handle));
   }
 
   [[nodiscard]] bool start() {
@@ -153,6 +161,20 @@ int AsyncClient::State::on_timer(CURLM*, long milliseconds, void* self) {
       milliseconds < 0 ? async::kNoDeadline : async::after(std::chrono::milliseconds(milliseconds));
   state.timer_changed.notify_all();
   return 0;
+}
+
+CurlHandle AsyncClient::State::take_handle() {
+  if (idle.empty()) return CurlHandle(curl_easy_init());
+  CurlHandle handle = std::move(idle.back());
+  idle.pop_back();
+  return handle;
+}
+
+// SECURITY: nothing of this exchange is left in it for the next one, whose server may be another.
+void AsyncClient::State::keep(CurlHandle handle) {
+  if (idle.size() >= kMostIdle) return;
+  curl_easy_reset(handle.get());
+  idle.push_back(std::move(handle));
 }
 
 // Both tasks end with the client, which owns them.
