@@ -13,6 +13,7 @@ namespace agentd::loop {
 using sandbox::RunResult;
 using sandbox::SandboxFailure;
 using sandbox::SandboxInfo;
+using sandbox::SharedInfo;
 using sbx::async::Task;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
@@ -30,6 +31,14 @@ double seconds_of_a_run(const Spending& spending, milliseconds usual) {
   const milliseconds wall = plan == nullptr ? kMinRun : plan->wall;
   const double seconds = static_cast<double>(wall.count()) / 1000;
   return plan != nullptr && plan->lowered_by ? std::floor(seconds) : seconds;
+}
+
+// The same, but for the time limit; it is everybody's, and long.
+SharedInfo with_wall(SharedInfo info, double seconds) {
+  if (info->wall_seconds == seconds) return info;
+  auto lowered = std::make_shared<SandboxInfo>(*info);
+  lowered->wall_seconds = seconds;
+  return lowered;
 }
 
 // Why the sandbox will not take these files; nullopt: it will.
@@ -57,12 +66,11 @@ NotRun not_run(const SandboxFailure& failure) {
 Task<LearnOutcome> RunStep::learn(const std::vector<record::RequestFile>& files) {
   LearnOutcome learned;
   sandbox::InfoOutcome outcome = co_await services_.sandbox.info(&stop_);
-  if (auto* info = std::get_if<sandbox::SharedInfo>(&outcome)) {
+  if (auto* info = std::get_if<SharedInfo>(&outcome)) {
     if (const auto refusal = refusal_of(files, **info)) {
       learned = not_run(*refusal);
     } else {
-      info->wall_seconds = seconds_of_a_run(spending_, services_.run_wall);
-      learned = std::move(*info);
+      learned = with_wall(std::move(*info), seconds_of_a_run(spending_, services_.run_wall));
     }
     co_return learned;
   }

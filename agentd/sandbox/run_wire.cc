@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "agentd/sandbox/json_members.h"
 #include "runtime/base/base64.h"
 #include "runtime/base/utf8.h"
 
@@ -14,6 +15,16 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using Kind = SandboxFailure::Kind;
+
+// What is looked at here. The rest, which is most of an answer without files, is read over.
+constexpr std::string_view kUsed[] = {
+    "id",      "status", "exit_code",      "signal",         "duration_seconds",
+    "stdout",  "stderr", "stdout_dropped", "stderr_dropped", "files",
+    "refused", "notes",  "limits_hit",     "error"};
+constexpr std::string_view kUsedWhereBytesWereDropped[] = {"limits", "stdout_base64",
+                                                           "stderr_base64"};
+
+constexpr std::size_t kMostlyFiles = 64U << 10;  // an answer that is larger is not copied for that
 
 // nullopt: a content came damaged.
 std::optional<std::vector<OutputFile>> files_of(const Json& list) {
@@ -51,6 +62,13 @@ std::size_t cut_of(const Json& json, const std::string& stream, const std::strin
   return std::min(head, text.size());
 }
 
+void find_cuts(std::string_view body, RunResult& result) {
+  if (result.out_dropped == 0 && result.err_dropped == 0) return;
+  const Json json = Json::parse(json_members(body, kUsedWhereBytesWereDropped));
+  if (result.out_dropped > 0) result.out_cut = cut_of(json, "stdout", result.out);
+  if (result.err_dropped > 0) result.err_cut = cut_of(json, "stderr", result.err);
+}
+
 RunResult result_of(const Json& json) {
   RunResult result{.id = json.at("id").get<std::string>(),
                    .status = json.at("status").get<std::string>(),
@@ -61,8 +79,6 @@ RunResult result_of(const Json& json) {
                    .err = json.at("stderr").get<std::string>(),
                    .err_dropped = json.at("stderr_dropped").get<std::uint64_t>(),
                    .limits_hit = json.at("limits_hit").get<std::vector<std::string>>()};
-  if (result.out_dropped > 0) result.out_cut = cut_of(json, "stdout", result.out);
-  if (result.err_dropped > 0) result.err_cut = cut_of(json, "stderr", result.err);
   if (!json.at("signal").is_null()) result.signal = json.at("signal").get<int>();
   for (const Json& entry : json.at("refused")) {
     result.refused.push_back(
@@ -112,8 +128,10 @@ std::string run_body(const RunRequest& request) {
 
 RunOutcome parse_run(std::string_view body) {
   try {
-    const Json json = Json::parse(body);
+    const Json json =
+        body.size() > kMostlyFiles ? Json::parse(body) : Json::parse(json_members(body, kUsed));
     RunResult result = result_of(json);
+    find_cuts(body, result);
     auto files = files_of(json.at("files"));
     if (!files) {
       return SandboxFailure{.kind = Kind::kLost,

@@ -53,6 +53,17 @@ TEST(RunWire, AResultIsRead) {
   EXPECT_EQ(run.notes.at(0).source, "kernel");
 }
 
+TEST(RunWire, WhatAResultHasBesideIsReadOver) {
+  auto json = result();
+  json["usage"] = json["layers"] = {{"status", "oom"}, {"files", 7}};
+  json["timings"] = {{"stdout", "\",\"status\":\"oom\""}};
+  const RunOutcome outcome = parse_run(json.dump());
+  ASSERT_TRUE(std::holds_alternative<RunResult>(outcome))
+      << std::get<SandboxFailure>(outcome).detail;
+  EXPECT_EQ(std::get<RunResult>(outcome).status, "exit");
+  EXPECT_EQ(std::get<RunResult>(outcome).files.at(0).content, "x");
+}
+
 TEST(RunWire, WhereBytesWereDroppedIsKnownFromTheLimit) {
   const auto cut_of = [](const nlohmann::json& json) {
     return std::get<RunResult>(parse_run(json.dump())).out_cut;
