@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "http/async/cancellation.h"
 #include "http/async/event.h"
 #include "http/async/fd_watch.h"
 #include "http/async/task_group.h"
@@ -226,7 +227,9 @@ AsyncClient::~AsyncClient() = default;
 async::Task<ClientResult> AsyncClient::perform(ClientRequest request,
                                                const async::Cancellation* cancellation) {
   Exchange exchange(*state_, request);
+  if (cancellation != nullptr && cancellation->cancelled()) co_return cancelled();
   if (!exchange.start()) co_return not_prepared();
+  state_->act(CURL_SOCKET_TIMEOUT, 0);  // what curl asks its timer for: begin now
   while (!exchange.code) {
     const async::Wake wake = co_await exchange.ended.wait(async::kNoDeadline, cancellation);
     if (wake == async::Wake::kCancelled) co_return cancelled();

@@ -151,6 +151,17 @@ TEST_P(EitherClient, SendsFieldsAsTheyAreAndNoneThatIsTwo) {
   EXPECT_EQ(error_of(request).kind, Kind::kBadRequest);
 }
 
+TEST_P(EitherClient, KeepsNothingOfOneRequestForTheNext) {
+  ScriptedServer server("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n");
+  ClientRequest first{.method = Method::kPut, .url = server.url(), .body = "b"};
+  first.headers = {{"Authorization", "Bearer key"}};
+  (void)response_to(first);
+  (void)response_to({.url = server.url()});
+  EXPECT_TRUE(server.heard.starts_with("GET /x HTTP/1.1\r\n")) << server.heard;
+  EXPECT_EQ(server.heard.find("Bearer key"), std::string::npos);
+  EXPECT_EQ(server.heard.find("Content-Length"), std::string::npos);
+}
+
 TEST_P(EitherClient, StreamsTheBodyWithItsStatusKnown) {
   RunningServer server;
   ClientRequest request = to(server, Method::kGet, "/stream?pieces=26&size=10000");
@@ -311,6 +322,21 @@ TEST(AsyncClient, ManyAtATimeGetTheirOwnAnswers) {
     (void)co_await tasks.join(async::test::soon());
   }(group));
   EXPECT_EQ(right, 64);
+}
+
+TEST(AsyncClient, CancelledBeforehandItSendsNothing) {
+  RunningServer server;
+  async::Loop loop;
+  AsyncClient client(loop);
+  ClientResult result;
+  run_on(loop, [](AsyncClient& by, ClientRequest request, ClientResult& into) -> async::Task<void> {
+    async::Cancellation cancellation;
+    cancellation.cancel();
+    into = co_await by.perform(std::move(request), &cancellation);
+  }(client, to(server, Method::kGet, "/hello"), result));
+  ASSERT_TRUE(std::holds_alternative<ClientError>(result));
+  EXPECT_EQ(std::get<ClientError>(result).kind, Kind::kCancelled);
+  EXPECT_EQ(server.counters().accepted, 0U);
 }
 
 TEST(AsyncClient, CancelledOrDestroyedItClosesTheConnection) {
