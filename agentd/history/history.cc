@@ -10,7 +10,8 @@ using store::Durability;
 using store::Statement;
 
 // Each table or index more is a page more that is written for every request. So no index tells what
-// is under way, which is asked for at start alone.
+// is under way, which is asked for at start alone, nor whose a request is: a page of a list is read
+// from the newest on.
 constexpr char kSchema[] = R"(
 CREATE TABLE IF NOT EXISTS requests(
   number INTEGER PRIMARY KEY,
@@ -23,12 +24,11 @@ CREATE TABLE IF NOT EXISTS requests(
   events TEXT NOT NULL,
   artifact_bytes INTEGER NOT NULL
 );
-CREATE INDEX IF NOT EXISTS requests_by_owner ON requests(owner, number);
+DROP INDEX IF EXISTS requests_by_owner;
 )";
 
 // From a file with an index of what is under way, and a table of numbers that were given.
 constexpr char kToFewerTables[] = R"(
-DROP INDEX IF EXISTS requests_by_owner;
 DROP INDEX IF EXISTS unfinished_requests;
 ALTER TABLE requests RENAME TO requests_before;
 )";

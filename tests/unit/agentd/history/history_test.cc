@@ -84,6 +84,7 @@ INSERT INTO requests VALUES(4, 'z', 1, 7, 1, '{"id":"z"}', '{"record":"z"}', '[]
   ASSERT_TRUE(history.save(entry("m")));
   EXPECT_EQ(ids(*history.list(7, false, "", 10)), "m a z ");
   EXPECT_EQ(*history.prune(10, 5), std::vector<std::string>{"z"});
+  EXPECT_FALSE(*database->has("index", "requests_by_owner"));
 }
 
 TEST_F(HistoryTest, PagesNewestFirstAndOnlyOnesOwn) {
