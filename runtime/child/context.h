@@ -18,6 +18,7 @@ struct Context {
   int root = -1;     // O_PATH, the new root's mount, until the pivot
   int proc = -1;     // a writable view of /proc, from before it became read-only until serve()
   int network = -1;  // /proc/self/net/snmp, from serve() on
+  int locks = -1;    // /proc/locks, likewise
   Word payload_pid = 0;
   // Written by the payload, in pid 1's memory: the listener in the shared descriptor table, and
   // what failed once the payload had no descriptor left to say it through.

@@ -71,13 +71,14 @@ void report_background() {
 
 }  // namespace
 
-// The counters are those of the moment in which they are read.
+// What is in them is of the moment in which they are read.
 void prepare_facts(Context& context) {
   if (context.proc < 0) return;
-  if (context.plan->has_netns != 0) {
-    context.network = static_cast<int>(
-        sys(__NR_openat, context.proc, "self/net/snmp", kOpenReadOnly | kOpenCloexec, 0));
-  }
+  const auto open = [&](const char* path) {
+    return static_cast<int>(sys(__NR_openat, context.proc, path, kOpenReadOnly | kOpenCloexec, 0));
+  };
+  if (context.plan->has_netns != 0) context.network = open("self/net/snmp");
+  context.locks = open("locks");
   close_fd(context.proc);
   context.proc = -1;
 }

@@ -3,9 +3,10 @@
 // child.
 //
 // SECURITY: the only data from the payload that init looks at are notified calls, and of those the
-// number, the architecture and, of fcntl, the command; no argument is followed, so nothing can
-// change under it. The one call that it lets go on is a record lock, while there is room for more:
-// whatever becomes of it, its number and command stay those that the kernel has shown.
+// number, the architecture and, of fcntl, flock and clone, the command or the flags; no argument is
+// followed, so nothing can change under it. The only calls that it lets go on take file locks,
+// while there is room for more (locks.h): whatever becomes of one, its number and command stay
+// those that the kernel has shown.
 #include <asm-generic/errno.h>
 #include <asm/ioctl.h>
 #include <linux/seccomp.h>
@@ -13,6 +14,7 @@
 #include "runtime/child/context.h"
 #include "runtime/child/facts.h"
 #include "runtime/child/kernel.h"
+#include "runtime/child/locks.h"
 
 namespace sbx::child {
 namespace {
@@ -22,7 +24,7 @@ constexpr int kWaitAll = 0x40000000;  // __WALL: also children made without SIGC
 constexpr std::uint32_t kMaxSeen = 64;
 // Of those, for numbers that the policy does not name: they are without end, and must not take the
 // places of calls that have a name (tests/unit/policy/data_test.cc counts those).
-constexpr std::uint32_t kMaxSeenUnknown = 16;
+constexpr std::uint32_t kMaxSeenUnknown = 12;
 // After so long without a call, what has not been told is: a killed init tells nothing more.
 constexpr Word kIdleNanoseconds = 10'000'000;
 constexpr Word kUnreadBytes = 0x541b;  // FIONREAD
@@ -47,7 +49,6 @@ struct Seen {
 };
 Seen seen;
 
-std::uint64_t lock_calls = 0;  // that were let go on
 bool told_of_locks = false;
 
 // kEnded and kHostile say by it whether the totals before them could all be told.
@@ -86,13 +87,13 @@ void tell_unlisted() {
   }
 }
 
-// Once: that no more record locks are let go on.
-void tell_of_locks() {
+// Once: that a file lock was refused.
+void tell_of_locks(const Context& context) {
   if (told_of_locks) return;
   plan::Record record;
   record.kind = plan::RecordKind::kInformation;
   record.step = Step::kFactRecordLocks;
-  record.count = lock_calls;
+  record.count = context.plan->lock_limit;
   told_of_locks = report(record);
 }
 
@@ -143,23 +144,31 @@ void report_totals_in_pause() {
   }
 }
 
-std::uint16_t action_for(const plan::FlatPlan& plan, std::uint32_t nr, std::uint32_t arch) {
+std::uint16_t action_for(const plan::FlatPlan& plan, const seccomp_data& call) {
+  const std::uint32_t nr = static_cast<std::uint32_t>(call.nr);
+  const std::uint32_t arch = call.arch;
   // On x86-64 the bit marks an x32 call, which shares the architecture; elsewhere it marks nothing.
   const bool x32 = arch == kAuditArchX86_64 && (nr & kX32Bit) != 0 && nr != ~0U;
   if (arch != plan.audit_arch || x32) return plan::kHostileAction;
-  return nr < plan::kActionCount ? plan.actions[nr] : plan::kUnknownAction;
-}
-
-// The command is as the kernel reads it.
-bool is_record_lock(std::uint16_t action, const seccomp_data& call) {
-  return action == plan::kRecordLockAction &&
-         plan::is_record_lock(static_cast<std::uint32_t>(call.args[1]));
+  const std::uint16_t action = nr < plan::kActionCount ? plan.actions[nr] : plan::kUnknownAction;
+  const bool hostile = action == plan::kNamespaceAction &&
+                       plan::asks_for_namespace(static_cast<std::uint32_t>(call.args[0]));
+  return hostile ? plan::kHostileAction : action;
 }
 
 std::int32_t errno_for(std::uint16_t action) {
-  if (action == plan::kUnknownAction) return ENOSYS;
-  if (action == plan::kRecordLockAction) return EINVAL;
-  return action == 0 ? EPERM : action;
+  switch (action) {
+    case plan::kUnknownAction:
+      return ENOSYS;
+    case plan::kRecordLockAction:
+    case plan::kFlockAction:
+    case plan::kNamespaceAction:
+      return EINVAL;
+    case 0:
+      return EPERM;
+    default:
+      return action;
+  }
 }
 
 // Takes one notified call without answering it; false when there was none to take.
@@ -193,9 +202,9 @@ void drain_calls(const Context& context) {
     if (!take_call(context, request, buffer, sizeof buffer)) continue;
     const std::uint32_t nr = static_cast<std::uint32_t>(request->data.nr);
     const std::uint32_t arch = request->data.arch;
-    const std::uint16_t action = action_for(*context.plan, nr, arch);
+    const std::uint16_t action = action_for(*context.plan, request->data);
     if (action == plan::kHostileAction) end_for({nr, arch, 1, 0});
-    if (is_record_lock(action, request->data)) continue;  // no denial
+    if (lock_call(context, action, *request) != LockCall::kNone) continue;  // no denial
     count_denial(nr, arch, action);
   }
 }
@@ -207,22 +216,22 @@ void answer(Context& context) {
   if (!take_call(context, request, buffer, sizeof buffer)) return;
   const std::uint32_t nr = static_cast<std::uint32_t>(request->data.nr);
   const std::uint32_t arch = request->data.arch;
-  const std::uint16_t action = action_for(*context.plan, nr, arch);
+  const std::uint16_t action = action_for(*context.plan, request->data);
   if (action == plan::kHostileAction) end_for({nr, arch, 1, 0});
   seccomp_notif_resp response{};
   response.id = request->id;
-  const bool record_lock = is_record_lock(action, request->data);
-  const bool goes_on = record_lock && lock_calls < context.plan->lock_calls;
+  const LockCall lock = lock_call(context, action, *request);
+  const bool goes_on = lock != LockCall::kNone && has_room(context, lock);
   if (goes_on) {
     response.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
   } else {
-    if (record_lock) tell_of_locks();
+    if (lock != LockCall::kNone) tell_of_locks(context);
     count_denial(nr, arch, action);
-    response.error = record_lock ? -ENOLCK : -errno_for(action);
+    response.error = lock != LockCall::kNone ? -ENOLCK : -errno_for(action);
   }
   // ENOENT: as above, or a signal took the call back, and it comes again.
   const Word sent = sys(__NR_ioctl, context.listener, SECCOMP_IOCTL_NOTIF_SEND, &response);
-  if (goes_on && sent == 0) ++lock_calls;
+  if (goes_on && sent == 0) count_lock(lock);
 }
 
 // Everything that has ended; true when the payload itself did, with its status.
@@ -256,7 +265,7 @@ bool reap(const Context& context, int& payload_status) {
 void close_unneeded(const Context& context) {
   for (int fd = plan::kSlotStdin; fd < plan::kSlotCount; ++fd) {
     const bool needed = fd == plan::kSlotReport || fd == plan::kSlotLifeline ||
-                        fd == context.listener || fd == context.network;
+                        fd == context.listener || fd == context.network || fd == context.locks;
     if (!needed) close_fd(fd);
   }
 }

@@ -38,12 +38,15 @@ bool lacks_optional_layer(const AttackCase& attack, const Observation& inside) {
   return layer && !policy::layer_required(*layer) && contains(inside.lacking, attack.layer);
 }
 
-// The errno with which the policy answers a call when it denies it, 0 for none.
+// The errno with which the policy answers a call when it denies it, 0 for none. Of clone, which is
+// hostile by its flags, 0: all bits set are no command of any call.
 int errno_of(const policy::SeccompPolicy& policy, std::string_view call) {
+  constexpr std::uint64_t kAll = ~std::uint64_t{0};
+  constexpr std::uint64_t kArguments[] = {kAll, kAll, kAll, kAll, kAll, kAll};
   for (std::uint32_t nr = 0; nr < policy::kSyscallTableSize; ++nr) {
     if (policy::syscall_name(policy.audit_arch, nr) != call) continue;
-    const std::uint16_t answer =
-        policy::answer_notified(policy.actions.data(), policy.audit_arch, policy.audit_arch, nr, 0);
+    const std::uint16_t answer = policy::answer_notified(policy.actions.data(), policy.audit_arch,
+                                                         policy.audit_arch, nr, kArguments);
     return answer == policy::kActionHostile ? 0 : answer;
   }
   return 0;

@@ -279,11 +279,12 @@ void Notes::add_denials() {
 }
 
 void Notes::add_record_locks() {
-  if (!ending_.lock_calls) return;
+  if (!ending_.lock_limit) return;
   add("record_locks",
-      fmt::format("The program was refused record locks (fcntl) after {}, unlocking included, for "
-                  "which its memory limit has room; commit more at a time, or allow more memory.",
-                  plural(*ending_.lock_calls, "call")));
+      fmt::format("The program was refused file locks (fcntl or flock): a run may hold {} at once, "
+                  "and the processes that its first one started may not call flock without end; "
+                  "let go of some, or lock fewer files or larger parts of them.",
+                  *ending_.lock_limit));
 }
 
 void Notes::add_network() {

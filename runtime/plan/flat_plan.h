@@ -87,11 +87,22 @@ inline constexpr std::uint32_t kMaxWritable = 12;
 inline constexpr std::uint32_t kMaxExecPaths = 16;
 inline constexpr std::uint32_t kActionCount = 512;
 inline constexpr std::uint16_t kHostileAction = 0xffff;
-inline constexpr std::uint16_t kUnknownAction = 0xfffe;     // ENOSYS
-inline constexpr std::uint16_t kRecordLockAction = 0xfffd;  // of fcntl: EINVAL, but for these:
-// F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW, of which `lock_calls` go on.
+inline constexpr std::uint16_t kUnknownAction = 0xfffe;  // ENOSYS
+// What init decides by an argument, else EINVAL. Of fcntl and of flock, what may take a lock goes
+// on while there is room; of clone, a namespace is hostile.
+inline constexpr std::uint16_t kRecordLockAction = 0xfffd;
+inline constexpr std::uint16_t kFlockAction = 0xfffc;
+inline constexpr std::uint16_t kNamespaceAction = 0xfffb;
+// F_SETLK, F_SETLKW.
 [[nodiscard]] constexpr bool is_record_lock(std::uint32_t command) {
-  return command == 6 || command == 7 || command == 37 || command == 38;
+  return command == 6 || command == 7;
+}
+// LOCK_SH, LOCK_EX, with LOCK_NB or without.
+[[nodiscard]] constexpr bool is_flock(std::uint32_t operation) {
+  return (operation & ~4U) == 1 || (operation & ~4U) == 2;
+}
+[[nodiscard]] constexpr bool asks_for_namespace(std::uint32_t flags) {
+  return (flags & 0x7e020000U) != 0;
 }
 
 struct FlatPlan {
@@ -142,7 +153,7 @@ struct FlatPlan {
   std::uint32_t audit_arch = 0;
   Span bpf;  // struct sock_filter[], 8-byte aligned
   std::uint16_t actions[kActionCount] = {};
-  std::uint64_t lock_calls = 0;  // fcntl(2) calls for record locks that are let go on
+  std::uint64_t lock_limit = 0;  // locks of fcntl(2) and flock(2) that may be held at once
 
   Span work_directory;
   Span exec_paths[kMaxExecPaths];  // tried in order while the error is "not there"
@@ -206,7 +217,7 @@ struct Record {
 static_assert(sizeof(Record) == 32);
 // kInformation, Step::kFactStorage: nr = tmpfs index (kMaxTmpfs: shm), count = free bytes, status =
 // free inodes (saturated at INT32_MAX). kFactNetwork: count = Ip OutNoRoutes. kFactBackground:
-// there were some. kFactRecordLocks: count = calls for record locks that went on; no more do.
+// there were some. kFactRecordLocks: count = the bound on locks held, where one was refused for it.
 // kFactUnlisted: count = denied calls that no kDenied tells of, a running total.
 // kInformation with any other step: that step failed with `error` and was passed over.
 

@@ -10,12 +10,18 @@
 namespace sbx::plan {
 namespace {
 
-// The policy's list is what tests of a filter go by, the plan's what init does.
-consteval bool record_locks_are_equal() {
+// What tests of a filter go by, the policy's, and what init does, the plan's, are one.
+consteval bool decisions_are_equal() {
+  for (std::uint32_t bit = 0; bit < 32; ++bit) {
+    const std::uint32_t flag = std::uint32_t{1} << bit;
+    if (policy::asks_for_namespace(flag) != asks_for_namespace(flag)) return false;
+  }
   for (std::uint32_t command = 0; command < 2048; ++command) {
     if (policy::is_record_lock(command) != is_record_lock(command)) return false;
+    if (policy::is_flock(command) != is_flock(command)) return false;
   }
-  return true;
+  return policy::kActionRecordLocks == kRecordLockAction && policy::kActionFlocks == kFlockAction &&
+         policy::kActionNamespaces == kNamespaceAction;
 }
 
 // Collects the blob behind the struct. Offsets count from the start of the block.
@@ -177,10 +183,9 @@ Result<void> flatten_process(FlatPlan& flat, Blob& blob, const Plan& plan,
   flat.bpf = blob.aligned(plan.policy.seccomp.bpf.data(), plan.policy.seccomp.bpf.size());
   static_assert(policy::kSyscallTableSize == kActionCount &&
                 policy::kActionHostile == kHostileAction &&
-                policy::kActionUnknown == kUnknownAction &&
-                policy::kActionRecordLocks == kRecordLockAction && record_locks_are_equal());
+                policy::kActionUnknown == kUnknownAction && decisions_are_equal());
   std::memcpy(flat.actions, plan.policy.seccomp.actions.data(), sizeof flat.actions);
-  flat.lock_calls = plan.lock_calls;
+  flat.lock_limit = plan.lock_limit;
   flat.work_directory = blob.text(plan.work_directory);
   SBX_TRY(fill_table(flat.exec_paths, flat.exec_path_count, plan.exec_paths, "exec paths",
                      [&](const std::string& candidate) { return blob.text(candidate); }));

@@ -154,10 +154,10 @@ void find_caller_limits(Plan& plan, const HostFacts& host) {
   add_if(host.hard_stack < kUsualStack, {"stack", "-s", "", host.hard_stack, true});
 }
 
-// The kernel keeps record locks without a limit, and counts them in no cgroup (filelock_cache is
-// not accounted; Linux 6.18). A call leaves at most two more of them, of about 200 bytes: all that
-// a run can leave is within its memory limit once more.
-constexpr std::uint64_t kBytesOfLockCall = 512;
+// The kernel keeps file locks without a limit, counts them in no cgroup (filelock_cache is not
+// accounted; Linux 6.18; about 200 bytes each), and looks through all of an inode's whenever
+// anybody closes it, some 45 ns each: the host's device nodes and the image are everybody's.
+constexpr std::uint64_t kLocksHeld = 4096;
 
 Result<void> plan_rlimits(Plan& plan, const HostFacts& host) {
   const policy::Limits& limits = plan.policy.limits;
@@ -187,8 +187,10 @@ Result<void> plan_rlimits(Plan& plan, const HostFacts& host) {
       {RLIMIT_SIGPENDING, "sigpending", std::min<std::uint64_t>(256, host.hard_sigpending)},
   };
   const auto& actions = plan.policy.seccomp.actions;
-  if (std::find(actions.begin(), actions.end(), policy::kActionRecordLocks) != actions.end()) {
-    plan.lock_calls = limits.memory / kBytesOfLockCall;
+  if (std::any_of(actions.begin(), actions.end(), [](std::uint16_t action) {
+        return action == policy::kActionRecordLocks || action == policy::kActionFlocks;
+      })) {
+    plan.lock_limit = kLocksHeld;
   }
   return {};
 }

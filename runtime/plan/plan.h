@@ -88,7 +88,7 @@ struct Plan {
   std::vector<FillEntry> fill;
   bool workspace = false;  // /work is filled from one and saved to it; its stream follows `fill`
   std::vector<Rlimit> rlimits;
-  std::uint64_t lock_calls = 0;  // for record locks, then ENOLCK; 0: they are not counted
+  std::uint64_t lock_limit = 0;  // file locks held at once, then ENOLCK; 0: no bound
   std::vector<policy::CallerLimit> caller_limits;  // of those left alone, the ones that are felt
   std::vector<std::string> writable;
   std::uint32_t visible_cpus = 1;  // affinity, /proc/stat, thread counts

@@ -55,8 +55,8 @@ std::string limit_lines(const Plan& plan) {
   for (const Rlimit& limit : plan.rlimits) {
     text += "  rlimit " + limit.name + " = " + std::to_string(limit.value) + "\n";
   }
-  if (plan.lock_calls > 0 && (plan.skip & step_bit(Step::kSeccomp)) == 0) {
-    text += "  record locks = " + std::to_string(plan.lock_calls) + " calls, then ENOLCK\n";
+  if (plan.lock_limit > 0 && (plan.skip & step_bit(Step::kSeccomp)) == 0) {
+    text += "  file locks held = " + std::to_string(plan.lock_limit) + ", then ENOLCK\n";
   }
   return text;
 }
@@ -64,7 +64,7 @@ std::string limit_lines(const Plan& plan) {
 std::string seccomp_lines(const Plan& plan) {
   std::size_t hostile = 0;
   for (const std::uint16_t action : plan.policy.seccomp.actions) {
-    hostile += action == policy::kActionHostile ? 1 : 0;
+    if (action == policy::kActionHostile || action == policy::kActionNamespaces) ++hostile;
   }
   std::string loosened = policy::loosening_text(plan.policy.seccomp);
   if (!loosened.empty()) loosened = "  by the profile " + loosened + "\n";

@@ -23,7 +23,7 @@ struct SeccompPolicy {
   std::vector<std::string>
       loosened;                     // hostile calls that the profile made allowed or merely denied
   std::vector<std::string> opened;  // other calls that it allowed beyond the default policy
-  // By number: the errno to answer a notified call with, kActionHostile or kActionUnknown. A number
+  // By number: the errno to answer a notified call with, or one of seccomp_answer.h. A number
   // that the policy allows has an entry too (EPERM): it is notified only when an argument filter
   // did not match.
   std::array<std::uint16_t, kSyscallTableSize> actions{};

@@ -7,6 +7,7 @@
 #include <linux/sched.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -53,9 +54,6 @@ const Constant kConstants[] = {
     SBX_CONSTANT(F_GETLK),
     SBX_CONSTANT(F_SETLK),
     SBX_CONSTANT(F_SETLKW),
-    SBX_CONSTANT(F_OFD_GETLK),
-    SBX_CONSTANT(F_OFD_SETLK),
-    SBX_CONSTANT(F_OFD_SETLKW),
     SBX_CONSTANT(F_SETOWN),
     SBX_CONSTANT(F_GETOWN),
     SBX_CONSTANT(F_SETOWN_EX),
@@ -140,7 +138,11 @@ const Constant kConstants[] = {
     SBX_CONSTANT(PR_GET_SPECULATION_CTRL),
     SBX_CONSTANT(PR_SVE_GET_VL),
     SBX_CONSTANT(PR_SET_VMA),
+    // flock
+    SBX_CONSTANT(LOCK_UN),
     // clone
+    SBX_CONSTANT(CLONE_FILES),
+    SBX_CONSTANT(CLONE_THREAD),
     SBX_CONSTANT(CLONE_NEWNS),
     SBX_CONSTANT(CLONE_NEWCGROUP),
     SBX_CONSTANT(CLONE_NEWUTS),

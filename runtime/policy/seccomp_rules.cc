@@ -20,6 +20,14 @@ std::optional<Tier> tier_from_name(std::string_view name) {
   return std::nullopt;
 }
 
+// What init decides by an argument, of one call each.
+std::optional<std::uint16_t> decided_by_init(std::string_view otherwise, std::string_view call) {
+  if (otherwise == "record_locks" && call == "fcntl") return kActionRecordLocks;
+  if (otherwise == "flocks" && call == "flock") return kActionFlocks;
+  if (otherwise == "hostile_namespaces" && call == "clone") return kActionNamespaces;
+  return std::nullopt;
+}
+
 // Reads policy/seccomp/*.toml, one file after the other, into one RuleSet.
 class RuleParser {
  public:
@@ -84,8 +92,8 @@ class RuleParser {
     SBX_ASSIGN(const std::string otherwise, required_string(origin_, call, "otherwise"));
     if (otherwise == "hostile") {
       rule.answer = kActionHostile;
-    } else if (otherwise == "record_locks" && call.key == "fcntl") {
-      rule.answer = kActionRecordLocks;
+    } else if (const auto by_argument = decided_by_init(otherwise, call.key)) {
+      rule.answer = *by_argument;
     } else {
       SBX_ASSIGN(rule.answer, read_errno(call, "otherwise", false));
     }
@@ -289,7 +297,8 @@ class ProfileOverlay {
     // A filtered call may hold a hostile remainder (clone with namespace flags). Which of the
     // others are dangerous is not judged here: io_uring goes past the filter, clone3 has clone's
     // flags.
-    const bool was_hostile = is_known && old->second.answer == kActionHostile;
+    const bool was_hostile = is_known && (old->second.answer == kActionHostile ||
+                                          old->second.answer == kActionNamespaces);
     const bool was_open = is_known && old->second.tier == Tier::kAllow;
     if (was_hostile && rule.answer != kActionHostile) {
       found_.loosened.push_back(name);

@@ -39,7 +39,7 @@ using ArgumentCase = std::vector<ArgumentTest>;
 
 struct CallRule {
   Tier tier = Tier::kDeny;
-  std::uint16_t answer = 0;         // an errno or kActionHostile; of kAllow: EPERM, never used
+  std::uint16_t answer = 0;         // an errno or kAction…; of kAllow: EPERM, never used
   std::vector<ArgumentCase> cases;  // kFiltered only
   std::string group;                // where it was listed, for messages
   std::string risk;                 // kDeny: why it should not be opened; "" for nothing

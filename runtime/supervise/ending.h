@@ -66,7 +66,7 @@ struct Ending {
   bool cpu_expired = false;
   bool output_exceeded = false;  // only with output_kills
 
-  std::optional<std::uint64_t> lock_calls;  // for record locks, where more were refused
+  std::optional<std::uint64_t> lock_limit;  // on file locks held, where more were refused
   bool background_killed = false;           // processes were left when the payload ended
   std::uint64_t packets_without_route = 0;  // Ip OutNoRoutes of the run's net namespace
   std::vector<StorageState> storage;        // empty after a kill by the supervisor

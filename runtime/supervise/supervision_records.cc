@@ -80,7 +80,7 @@ void Supervision::take_information(const plan::Record& record) {
       ending_.background_killed = true;
       return;
     case plan::Step::kFactRecordLocks:
-      ending_.lock_calls = record.count;
+      ending_.lock_limit = record.count;
       return;
     case plan::Step::kFactUnlisted:
       ending_.denied_unlisted = std::max(ending_.denied_unlisted, record.count);

@@ -206,15 +206,22 @@ TEST_P(Memory, HandlesEndAtTheirLimits) {
   EXPECT_GT(exhausted(thrown_away("exhaust", {"netlink"}).out).taken, 100) << "control";
 }
 
-// The kernel counts them nowhere, so their calls are counted.
-TEST_P(Memory, RecordLocksEndWhereTheMemoryLimitDoes) {
-  const json result =
-      attack({"--memory", "16M", "--cpus", "2"}, "exhaust", {"record_locks", "/tmp"});
-  const Exhausted got = exhausted(result["stdout"]);
-  EXPECT_EQ(got.taken, 16 * kMiB / 512) << result.dump();
-  EXPECT_EQ(got.error, ENOLCK);
-  EXPECT_EQ(result["denials"][0]["syscall"], "fcntl");
-  EXPECT_THAT(note_codes(result), Contains("record_locks"));
+// The kernel bounds them nowhere, and looks through all of a file's whenever anybody closes it.
+TEST_P(Memory, FileLocksEndAtTheirLimit) {
+  constexpr long kHeld = 4096;
+  for (const char* const kind : {"record_locks", "thread_without_leader"}) {
+    const json result = attack({"--memory", "16M", "-t", "60"}, "exhaust", {kind, "/tmp"});
+    const Exhausted got = exhausted(result["stdout"]);
+    EXPECT_LE(got.taken, kHeld) << kind << result.dump();
+    EXPECT_GE(got.taken, kHeld / 4 * 3) << kind << result.dump();
+    EXPECT_EQ(got.error, ENOLCK) << kind;
+    EXPECT_EQ(result["denials"][0]["syscall"], "fcntl") << kind;
+    EXPECT_THAT(note_codes(result), Contains("record_locks")) << kind;
+  }
+  const json flocks = attack({"-t", "60"}, "exhaust", {"flocks", "/tmp"});
+  EXPECT_EQ(exhausted(flocks["stdout"]).taken, kHeld / 4 * 3) << flocks.dump();
+  EXPECT_EQ(exhausted(flocks["stdout"]).error, ENOLCK);
+  EXPECT_THAT(note_codes(flocks), Contains("record_locks"));
   // A profile that denies the call decides.
   const std::string without_locks = directory().write(
       "without_locks.toml",
@@ -223,9 +230,34 @@ TEST_P(Memory, RecordLocksEndWhereTheMemoryLimitDoes) {
       attack({"--profile", without_locks}, "exhaust", {"record_locks", "/tmp"})["stdout"]);
   EXPECT_EQ(none.taken, 0);
   EXPECT_EQ(none.error, EACCES);
-  const json more =
-      attack({"--memory", "64M", "--cpus", "2"}, "exhaust", {"record_locks", "/tmp", "33000"});
-  EXPECT_EQ(exhausted(more["stdout"]).taken, 33000) << "control: it is the limit that ends it";
+  const std::string all_locks =
+      directory().write("all_locks.toml", profile_text("", "allow = [\"fcntl\"]\n"));
+  const json more = attack({"--profile", all_locks}, "exhaust", {"record_locks", "/tmp", "9000"});
+  EXPECT_EQ(exhausted(more["stdout"]).taken, 9000) << "control: it is the limit that ends it";
+}
+
+TEST_P(Memory, FileLocksThatAreLetGoOfHaveNoEnd) {
+  constexpr long kMany = 50'000;
+  for (const char* const kind : {"record_cycles", "flock_cycles"}) {
+    const json result =
+        attack({"--memory", "16M", "-t", "120"}, "exhaust", {kind, "/tmp", std::to_string(kMany)});
+    EXPECT_EQ(exhausted(result["stdout"]).taken, kMany) << kind << result.dump();
+    EXPECT_EQ(result["denials"].size(), 0U) << kind;
+  }
+}
+
+// Init could not see them in /proc/locks.
+TEST_P(Memory, NoLockHidesFromItsLimit) {
+  const std::string open =
+      directory().write("open.toml", profile_text("", "allow = [\"fcntl\", \"clone\"]\n"));
+  for (const char* const kind : {"ofd_locks", "table_sharers"}) {
+    const std::vector<std::string> words{kind, "/tmp", "10"};
+    const Exhausted got = exhausted(attack({}, "exhaust", words)["stdout"]);
+    EXPECT_EQ(got.taken, 0) << kind;
+    EXPECT_EQ(got.error, EINVAL) << kind;
+    const json control = attack({"--profile", open}, "exhaust", words);
+    EXPECT_EQ(exhausted(control["stdout"]).taken, 10) << kind << " (control)";
+  }
 }
 
 class WithoutALayer : public AdversarialTest {};

@@ -1,15 +1,22 @@
 // exhaust KIND [DIRECTORY [MOST]]: takes as many as the kernel gives of what is not memory, prints
 // "KIND N ERRNO" with how many there were and what stopped it, and ends. Kinds: files, symlinks and
 // directories (made in DIRECTORY); descriptors, locked (pages), netlink (sockets), watches (inotify
-// instances), timers, record_locks (on files in DIRECTORY); cache (MiB of the files below
-// DIRECTORY, read).
+// instances), timers; on files in DIRECTORY record_locks, also taken by a thread_without_leader,
+// ofd_locks, flocks of a child, record_cycles and flock_cycles (each let go of at once);
+// table_sharers (processes with our descriptor table); cache (MiB of the files below DIRECTORY,
+// read).
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/file.h>
 #include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -87,6 +94,54 @@ long add_record_lock(long index) {
   return ::fcntl(file, F_SETLK, &lock);
 }
 
+int lock_file() {
+  static const int file = ::open("locked", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  return file;
+}
+
+// What must not hide: belongs to no process.
+long add_ofd_lock(long index) {
+  struct flock lock{};
+  lock.l_type = F_RDLCK;
+  lock.l_start = 2 * index;
+  lock.l_len = 1;
+  return ::fcntl(lock_file(), F_OFD_SETLK, &lock);
+}
+
+// All by a child that the first process waits for. It is one lock, and for whoever counts a call
+// each.
+long add_flock_of_child(long index) {
+  if (index == 0) {
+    const pid_t child = ::fork();
+    if (child > 0) {
+      (void)::waitpid(child, nullptr, 0);
+      ::_exit(0);
+    }
+  }
+  return ::flock(lock_file(), LOCK_SH | LOCK_NB);
+}
+
+long lock_and_unlock(long) {
+  struct flock lock{};
+  lock.l_type = F_WRLCK;
+  lock.l_len = 1;
+  if (::fcntl(lock_file(), F_SETLK, &lock) != 0) return -1;
+  lock.l_type = F_UNLCK;
+  return ::fcntl(lock_file(), F_SETLK, &lock);
+}
+
+long flock_and_unlock(long) {
+  return ::flock(lock_file(), LOCK_EX) != 0 ? -1 : ::flock(lock_file(), LOCK_UN);
+}
+
+// Its locks would stay when it ends.
+long add_table_sharer(long) {
+  const long child = ::syscall(SYS_clone, CLONE_FILES | SIGCHLD, 0, 0, 0, 0);
+  if (child == 0) ::_exit(0);
+  if (child > 0) (void)::waitpid(static_cast<pid_t>(child), nullptr, 0);
+  return child;
+}
+
 constexpr struct {
   const char* kind;
   Take take;
@@ -100,7 +155,37 @@ constexpr struct {
     {"watches", add_watch},
     {"timers", make_timer},
     {"record_locks", add_record_lock},
+    {"thread_without_leader", add_record_lock},
+    {"ofd_locks", add_ofd_lock},
+    {"flocks", add_flock_of_child},
+    {"record_cycles", lock_and_unlock},
+    {"flock_cycles", flock_and_unlock},
+    {"table_sharers", add_table_sharer},
 };
+
+struct Work {
+  const char* kind;
+  Take take;
+  long most;
+};
+
+void take_all(const Work& work) {
+  long taken = 0;
+  while (taken < work.most && work.take(taken) >= 0) ++taken;
+  (void)std::printf("%s %ld %d\n", work.kind, taken, taken < work.most ? errno : 0);
+}
+
+// The process goes on when its first thread has ended.
+[[noreturn]] void take_all_without_leader(Work& work) {
+  pthread_t thread{};
+  const auto run = [](void* of) -> void* {
+    (void)::usleep(100'000);  // until it has
+    take_all(*static_cast<Work*>(of));
+    std::exit(0);
+  };
+  if (::pthread_create(&thread, nullptr, run, &work) != 0) ::_exit(3);
+  for (;;) (void)::syscall(SYS_exit, 0);
+}
 
 long read_whole(int directory, const char* name) {
   const int fd = ::openat(directory, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC);
@@ -142,9 +227,9 @@ int main(int argc, char** argv) {
   std::memset(text, 'x', sizeof text - 1);
   for (const auto& entry : kKinds) {
     if (std::strcmp(entry.kind, kind) != 0) continue;
-    long taken = 0;
-    while (taken < most && entry.take(taken) >= 0) ++taken;
-    (void)std::printf("%s %ld %d\n", kind, taken, taken < most ? errno : 0);
+    static Work work{entry.kind, entry.take, most};
+    if (std::strcmp(kind, "thread_without_leader") == 0) take_all_without_leader(work);
+    take_all(work);
     return 0;
   }
   return 2;

@@ -1,10 +1,12 @@
 // Programs that take too much: memory, room, descriptors, time to print. What they came to is told
 // by the sandbox; their own answer only says that they could do all of it.
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
 #include <sys/shm.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdio>
@@ -149,6 +151,22 @@ void act_record_locks(const char* argument, Answer& answer) {
   }
 }
 
+// `argument`: so many calls of flock by another process, which says how that ended and dies.
+void act_flocks_of_child(const char* argument, Answer& answer) {
+  const long count = std::atol(argument);
+  const int fd = ::open("/tmp/flocked", O_CREAT | O_RDWR | O_CLOEXEC, 0600);
+  note(answer, fd);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    long done = 0;
+    while (done < count && ::flock(fd, LOCK_SH) == 0) ++done;
+    ::_exit(done < count ? errno : 0);
+  }
+  int status = 0;
+  note(answer, ::waitpid(child, &status, 0));
+  if (answer.error == 0) answer.error = WEXITSTATUS(status);
+}
+
 // `argument`: so many KiB on standard output, in one line; 0: for ever. Says nothing else.
 void act_flood(const char* argument, Answer&) {
   const long most = std::atol(argument);
@@ -167,6 +185,7 @@ const Act kDeeds[] = {
     {"big_file", act_big_file},
     {"descriptors_held", act_descriptors_held},
     {"record_locks", act_record_locks},
+    {"flocks_of_child", act_flocks_of_child},
     {"flood", act_flood},
     {nullptr, nullptr},
 };

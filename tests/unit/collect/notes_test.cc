@@ -192,12 +192,12 @@ TEST(Notes, BackgroundProcessesThatWereKilledAreMentioned) {
   EXPECT_EQ(only_note(ending, {.status = Status::kExit}).code, "background_killed");
 }
 
-TEST(Notes, RecordLocksThatWereRefusedAreExplained) {
+TEST(Notes, FileLocksThatWereRefusedAreExplained) {
   Ending ending;
-  ending.lock_calls = 32768;
+  ending.lock_limit = 4096;
   const Note note = only_note(ending, {.status = Status::kExit});
   EXPECT_EQ(note.code, "record_locks");
-  EXPECT_THAT(note.text, HasSubstr("32768 calls"));
+  EXPECT_THAT(note.text, HasSubstr("may hold 4096 at once"));
 }
 
 TEST(Notes, NoOutputNeedsASuccessWithoutAnyOutputOrFile) {

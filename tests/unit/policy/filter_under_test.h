@@ -44,9 +44,11 @@ inline Outcome outcome_of(const policy::SeccompPolicy& filter, const Call& call)
   }
   if (action != SECCOMP_RET_USER_NOTIF) return {};
   const std::uint16_t answer = policy::answer_notified(filter.actions.data(), filter.audit_arch,
-                                                       call.arch, call.nr, call.args[1]);
+                                                       call.arch, call.nr, call.args.data());
   if (answer == policy::kActionHostile) return {Fate::kHostile, 0};
-  if (answer == policy::kActionRecordLocks) return {Fate::kCounted, 0};
+  if (answer == policy::kActionRecordLocks || answer == policy::kActionFlocks) {
+    return {Fate::kCounted, 0};
+  }
   return {Fate::kDenied, answer};
 }
 

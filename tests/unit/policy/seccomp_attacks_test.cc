@@ -1,6 +1,8 @@
 // The attacks on the filter, by name: what each call comes to under the default profile.
 #include <fcntl.h>
+#include <linux/audit.h>
 #include <sched.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -41,7 +43,7 @@ TEST(RecordLocks, AreCountedUnlessAProfileDecides) {
   const Filter hostile = Filter::with("hostile = [\"fcntl\"]");
   const Filter allow = Filter::with("allow = [\"fcntl\"]");
   for (const std::uint64_t high : {std::uint64_t{0}, kHighBits}) {
-    for (const int command : {F_SETLK, F_SETLKW, F_OFD_SETLK, F_OFD_SETLKW}) {
+    for (const int command : {F_SETLK, F_SETLKW}) {
       const std::array<std::uint64_t, 6> args = {3, high | static_cast<std::uint64_t>(command)};
       EXPECT_EQ(filter.ask("fcntl", args), kCounted) << command;
       EXPECT_EQ(deny.ask("fcntl", args), denied(EACCES)) << command;
@@ -50,6 +52,31 @@ TEST(RecordLocks, AreCountedUnlessAProfileDecides) {
     }
     EXPECT_EQ(filter.ask("fcntl", {3, high | F_GETLK}), kAllowed);
     EXPECT_EQ(filter.ask("fcntl", {3, high | F_NOTIFY}), denied(EINVAL));
+    for (const int command : {F_OFD_GETLK, F_OFD_SETLK, F_OFD_SETLKW}) {
+      EXPECT_EQ(filter.ask("fcntl", {3, high | static_cast<std::uint64_t>(command)}),
+                denied(EINVAL))
+          << "of no process, so not to be counted";
+    }
+  }
+}
+
+TEST(Flocks, AreCountedAndLetGoOfByTheKernel) {
+  const Filter filter;
+  const Filter deny = Filter::with("deny = { flock = \"EACCES\" }");
+  const Filter allow = Filter::with("allow = [\"flock\"]");
+  for (const std::uint64_t high : {std::uint64_t{0}, kHighBits}) {
+    for (const int operation : {LOCK_SH, LOCK_EX, LOCK_SH | LOCK_NB, LOCK_EX | LOCK_NB}) {
+      const std::array<std::uint64_t, 6> args = {3, high | static_cast<std::uint64_t>(operation)};
+      EXPECT_EQ(filter.ask("flock", args), kCounted) << operation;
+      EXPECT_EQ(deny.ask("flock", args), denied(EACCES)) << operation;
+      EXPECT_EQ(allow.ask("flock", args), kAllowed) << operation;
+    }
+    EXPECT_EQ(filter.ask("flock", {3, high | LOCK_UN}), kAllowed);
+    EXPECT_EQ(filter.ask("flock", {3, high | LOCK_UN | LOCK_NB}), kAllowed);
+    for (const std::uint64_t odd : Arguments{0, LOCK_NB, LOCK_SH | LOCK_EX, LOCK_SH | LOCK_UN, 32,
+                                             32 | 64, 32 | LOCK_SH, 0x80000001}) {
+      EXPECT_EQ(filter.ask("flock", {3, high | odd}), denied(EINVAL)) << odd;
+    }
   }
 }
 
@@ -165,6 +192,22 @@ TEST(Clone, MakesThreadsAndProcessesButNoNamespace) {
            std::uint64_t{CLONE_NEWNET}}) {
     EXPECT_EQ(filter.ask("clone", {flag | SIGCHLD}), kHostile);
     EXPECT_EQ(filter.ask("clone", {flag | kThread | kHighBits}), kHostile);
+    EXPECT_EQ(filter.ask("clone", {flag | CLONE_FILES | SIGCHLD}), kHostile);
+  }
+}
+
+// It could take locks and die, and they would stay.
+TEST(Clone, MakesNoProcessThatSharesADescriptorTable) {
+  for (const std::uint32_t arch : {AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64}) {
+    const Filter filter(arch);
+    for (const std::uint64_t high : {std::uint64_t{0}, kHighBits}) {
+      EXPECT_EQ(filter.ask("clone", {high | CLONE_FILES | SIGCHLD}), denied(EINVAL));
+      EXPECT_EQ(filter.ask("clone", {high | CLONE_VM | CLONE_FS | CLONE_FILES | CLONE_UNTRACED}),
+                denied(EINVAL));
+      EXPECT_EQ(filter.ask("clone", {high | CLONE_VM | CLONE_SIGHAND | CLONE_FILES | CLONE_VFORK}),
+                denied(EINVAL));
+      EXPECT_EQ(filter.ask("clone", {high | CLONE_VM | CLONE_SIGHAND | CLONE_THREAD}), kAllowed);
+    }
   }
 }
 

@@ -1,6 +1,8 @@
 // The compiled filters against the rules that they were made of, and against the kernel.
 #include <fcntl.h>
 #include <linux/filter.h>
+#include <sched.h>
+#include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -36,10 +38,35 @@ bool case_matches(const ArgumentCase& tests, const std::array<std::uint64_t, 6>&
   });
 }
 
-// Of fcntl's commands, of which the kernel reads 32 bits.
+// The kernel reads 32 bits of each.
 bool is_lock(std::uint64_t command) {
   const std::uint64_t low = command & 0xffffffffU;
-  return low == F_SETLK || low == F_SETLKW || low == F_OFD_SETLK || low == F_OFD_SETLKW;
+  return low == F_SETLK || low == F_SETLKW;
+}
+bool is_flock(std::uint64_t operation) {
+  const std::uint64_t low = operation & 0xffffffffU & ~std::uint64_t{LOCK_NB};
+  return low == LOCK_SH || low == LOCK_EX;
+}
+bool asks_for_namespace(std::uint64_t flags) {
+  constexpr std::uint64_t kNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+                                        CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+  return (flags & kNamespaces) != 0;
+}
+
+// Of a filtered call that no case allows.
+Outcome answer_of_init(std::uint16_t answer, const std::array<std::uint64_t, 6>& args) {
+  switch (answer) {
+    case kActionRecordLocks:
+      return is_lock(args[1]) ? kCounted : denied(EINVAL);
+    case kActionFlocks:
+      return is_flock(args[1]) ? kCounted : denied(EINVAL);
+    case kActionNamespaces:
+      return asks_for_namespace(args[0]) ? kHostile : denied(EINVAL);
+    case kActionHostile:
+      return kHostile;
+    default:
+      return denied(answer);
+  }
 }
 
 Outcome expected_of(const CallRule& rule, const std::array<std::uint64_t, 6>& args) {
@@ -56,8 +83,7 @@ Outcome expected_of(const CallRule& rule, const std::array<std::uint64_t, 6>& ar
       for (const ArgumentCase& tests : rule.cases) {
         if (case_matches(tests, args)) return kAllowed;
       }
-      if (rule.answer == kActionRecordLocks) return is_lock(args[1]) ? kCounted : denied(EINVAL);
-      return rule.answer == kActionHostile ? kHostile : denied(rule.answer);
+      return answer_of_init(rule.answer, args);
   }
   return {};
 }
