@@ -10,7 +10,9 @@ TEST_F(DriverTest, TheModelIsToldTheTimeThatARunWouldHave) {
     int wall;
     const char* told;
   };
-  std::get<sandbox::SandboxInfo>(sandbox_.info_).wall_seconds = 600;
+  sandbox::SandboxInfo info = *std::get<sandbox::SharedInfo>(sandbox_.info_);
+  info.wall_seconds = 600;
+  sandbox_.info_ = std::make_shared<const sandbox::SandboxInfo>(std::move(info));
   int number = 0;
   for (const Case& one : {Case{60, 180, "Limits: 30 seconds"}, Case{7, 180, "Limits: 7 seconds"},
                           Case{60, 12, "Limits: 12 seconds"}}) {
