@@ -25,7 +25,7 @@ struct CommandOption {
 };
 
 struct CommandWords {
-  std::string_view flag;           // of the known ones: the first that only tells, else the one given
+  std::string_view flag;  // of the known ones: the first that only tells, else the one given
   std::vector<std::string> plain;  // what is neither flag nor option, nor the value of one
 };
 
