@@ -15,7 +15,7 @@ namespace {
 constexpr std::uint64_t kInodeCost = 1024;
 
 std::string amount(std::uint64_t bytes) {
-  const std::string text = policy::size_text(bytes);
+  std::string text = policy::size_text(bytes);
   if (text.find_first_not_of("0123456789") != std::string::npos) return text;
   return text + (bytes == 1 ? " byte" : " bytes");
 }
