@@ -17,6 +17,7 @@
 namespace agentd::config {
 namespace {
 
+constexpr const char* kLock = "agentd.lock";  // the first that is made in a state directory
 constexpr const char* kRootSocket = "/run/agentd/agentd.sock";
 constexpr const char* kRootSbxdSocket = "/run/sbx/sbxd.sock";
 
@@ -52,10 +53,11 @@ std::string find_socket(const std::string& given, const char* variable, const ch
   return only_system ? system : users;
 }
 
-// Empty, or agentd's since it was: each file that agentd makes there is 0600.
+// Empty, or agentd's since it was: each file that agentd makes there is 0600, its lock first.
 bool may_be_read(const std::string& path) {
-  struct stat info{};
-  if (::lstat((path + "/" + kDatabase).c_str(), &info) == 0) {
+  for (const char* const name : {kLock, kDatabase}) {
+    struct stat info{};
+    if (::lstat((path + "/" + name).c_str(), &info) != 0) continue;
     return S_ISREG(info.st_mode) && info.st_uid == ::geteuid() && (info.st_mode & 0077) == 0;
   }
   std::error_code unread;
@@ -92,7 +94,7 @@ sbx::Result<void> make_places(const Places& places) {
 }
 
 sbx::Result<sbx::UniqueFd> lock_state(const std::string& state_dir) {
-  const std::string path = state_dir + "/agentd.lock";
+  const std::string path = state_dir + "/" + kLock;
   auto file = sbx::sys::open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   if (!file) {
     return sbx::host_lacks("open", file.error().sys_errno, path,

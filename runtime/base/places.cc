@@ -74,6 +74,11 @@ std::string path_from_environment(const char* name) {
   return std::string(all.substr(0, all.find(':')));
 }
 
+std::string without_end_slash(std::string path) {
+  while (path.size() > 1 && path.back() == '/') path.pop_back();
+  return path;
+}
+
 bool FreshDirectories::hold(const std::string& path) const {
   return std::find(paths_.begin(), paths_.end(), path) != paths_.end();
 }
@@ -83,7 +88,8 @@ FreshDirectories::~FreshDirectories() {
   for (auto path = paths_.rbegin(); path != paths_.rend(); ++path) (void)::rmdir(path->c_str());
 }
 
-Result<void> make_with_parents(const std::string& path, mode_t mode, FreshDirectories* fresh) {
+Result<void> make_with_parents(const std::string& wanted, mode_t mode, FreshDirectories* fresh) {
+  const std::string path = without_end_slash(wanted);
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const bool last = slash == std::string::npos;
     const std::string part = path.substr(0, slash);
@@ -98,8 +104,9 @@ Result<void> make_with_parents(const std::string& path, mode_t mode, FreshDirect
   }
 }
 
-Result<UniqueFd> private_directory(const std::string& path, const PrivateOwner& owner,
+Result<UniqueFd> private_directory(const std::string& wanted, const PrivateOwner& owner,
                                    FreshDirectories& fresh) {
+  const std::string path = without_end_slash(wanted);
   SBX_TRY(make_with_parents(path, 0700, &fresh));
   SBX_ASSIGN(UniqueFd fd, open_itself(path, owner.way_out));
   if (fresh.hold(path) && owner.uid != ::geteuid()) {

@@ -22,6 +22,10 @@ inline constexpr const char* kMakeRoom = "make room on the file system that it i
 // An absolute path in the environment, the first where it is a list (systemd.exec(5)); else empty.
 [[nodiscard]] std::string path_from_environment(const char* name);
 
+// The same path. SECURITY: with a slash at its end, the kernel follows a link that O_NOFOLLOW is to
+// refuse.
+[[nodiscard]] std::string without_end_slash(std::string path);
+
 // Directories that a start has made. A start that fails takes them back: those that are still
 // empty, the last first. Owner: the start, until keep().
 class FreshDirectories {

@@ -16,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/base/places.h"
 #include "runtime/base/sys.h"
 
 namespace sbx::spawn {
@@ -148,9 +149,7 @@ Result<std::optional<IdLease>> try_lease(const RuntimeDirectory& directory, std:
 
 // SECURITY: with a slash at its end a path is followed whatever the flags say.
 std::string RuntimeDirectory::path_for(const std::string& configured) {
-  std::string path = configured.empty() ? default_path() : configured;
-  while (path.size() > 1 && path.back() == '/') path.pop_back();
-  return path;
+  return without_end_slash(configured.empty() ? default_path() : configured);
 }
 
 Result<RuntimeDirectory> RuntimeDirectory::open(const std::string& configured) {

@@ -57,6 +57,30 @@ TEST(Places, AreMadeWithWhatIsMissingAboveThemAndStayAsTheyWere) {
   (void)::umask(umask);
 }
 
+// With a slash at the end of its name, the kernel would follow a link that is refused without one.
+TEST(Places, APrivateDirectoryIsTheSameWithASlashAtItsEnd) {
+  const test::TemporaryDirectory directory;
+  const PrivateOwner owner{.uid = ::geteuid(), .gid = ::getegid(), .way_out = "name another"};
+  const std::string path = directory.path() + "/state";
+  {
+    FreshDirectories fresh;
+    const auto made = private_directory(path + "/", owner, fresh);
+    ASSERT_TRUE(made) << to_string(made.error());
+    struct stat info{};
+    ASSERT_EQ(::stat(path.c_str(), &info), 0);
+    EXPECT_EQ(info.st_mode & 07777, 0700U);
+    EXPECT_TRUE(fresh.hold(path));
+    fresh.keep();
+  }
+  FreshDirectories fresh;
+  ASSERT_EQ(::symlink(path.c_str(), (directory.path() + "/link").c_str()), 0);
+  for (const std::string slash : {"", "/", "//"}) {
+    const auto linked = private_directory(directory.path() + "/link" + slash, owner, fresh);
+    ASSERT_FALSE(linked) << slash;
+    EXPECT_NE(to_string(linked.error()).find("is a symbolic link"), std::string::npos);
+  }
+}
+
 TEST(Places, ThatCannotBeMadeAreNamedWithAFix) {
   test::TemporaryDirectory directory;
   const std::string file = directory.write("file", "");
