@@ -23,7 +23,11 @@ sbx::Result<void> take_verb(Arguments& arguments, const std::vector<std::string>
   if (words.size() != 1 || words[0] != "record") {
     return sbx::invalid("unknown word: " + words.back(), kSeeHelp);
   }
-  if (arguments.verb == Verb::kServe) arguments.verb = Verb::kRecord;
+  if (arguments.verb == Verb::kHelp || arguments.verb == Verb::kVersion) return {};
+  if (arguments.verb != Verb::kServe) {
+    return sbx::invalid("record is given with an option that does something else", kSeeHelp);
+  }
+  arguments.verb = Verb::kRecord;
   return {};
 }
 

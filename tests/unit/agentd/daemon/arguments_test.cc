@@ -49,6 +49,8 @@ TEST(AgentdArguments, WhatDoesNotExistIsRefused) {
   EXPECT_EQ(mistake({"record"}), "record needs --out FILE");
   EXPECT_EQ(mistake({"--out", "f"}), "--out is for agentd record");
   EXPECT_EQ(mistake({"--state-dir", "d"}), "--state-dir d is not an absolute path");
+  EXPECT_EQ(mistake({"record", "--check-config"}),
+            "record is given with an option that does something else");
   EXPECT_EQ(mistake({"--check-config", "--print-config"}),
             "--check-config and --print-config are two things to do");
 }
