@@ -6,7 +6,8 @@
 // given before it is committed: a page that several of them change is written once, and the loop is
 // woken once. What a job gave is told only when it is committed. When one of them fails, or the
 // commit does, all are rolled back and each is run again in a transaction of its own, so that none
-// fails for another's sake.
+// fails for another's sake; one that was alone too, which may then wait twice for another program
+// that holds the file.
 //
 // A job owns its data (captures by value, or references to what outlives the Queue), as its
 // awaiting coroutine may be destroyed before it runs. It must not throw.

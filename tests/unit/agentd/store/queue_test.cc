@@ -99,7 +99,14 @@ TEST_F(QueueTest, WhatIsGivenBeforeTheCommitIsPartOfIt) {
       };
       t.queue_->give(first, [&t](const Result<std::int64_t>&) { t.told_ += "1 "; });
       begun.get_future().wait();
-      t.give(2);
+      // In the same transaction, nobody else sees what the first has written.
+      auto second = [&t, &other]() -> Result<std::int64_t> {
+        auto select = other.statement("SELECT count(*) FROM t");
+        EXPECT_TRUE(*select->step());
+        EXPECT_EQ(select->integer(0), 0);
+        return t.insert(2)();
+      };
+      t.queue_->give(second, [&t](const Result<std::int64_t>&) { t.told_ += "2 "; });
       EXPECT_EQ(other.begin(Durability::kProcess).has_value(), false) << "it holds the file";
       t.go();
       co_await t.written();
