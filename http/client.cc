@@ -171,7 +171,8 @@ CurlHandle AsyncClient::State::take_handle() {
   return handle;
 }
 
-// SECURITY: nothing of this exchange is left in it for the next one, whose server may be another.
+// SECURITY: nothing of this exchange is left in it that the next server would be sent, which may be
+// another; what a TLS session needs to go on is kept by the server's name.
 void AsyncClient::State::keep(CurlHandle handle) {
   if (idle.size() >= kMostIdle) return;
   curl_easy_reset(handle.get());

@@ -36,9 +36,9 @@ double seconds_of_a_run(const Spending& spending, milliseconds usual) {
 // The same, but for the time limit; it is everybody's, and long.
 SharedInfo with_wall(SharedInfo info, double seconds) {
   if (info->wall_seconds == seconds) return info;
-  auto lowered = std::make_shared<SandboxInfo>(*info);
-  lowered->wall_seconds = seconds;
-  return lowered;
+  auto told = std::make_shared<SandboxInfo>(*info);
+  told->wall_seconds = seconds;
+  return told;
 }
 
 // Why the sandbox will not take these files; nullopt: it will.

@@ -24,8 +24,7 @@ namespace {
 static_assert(providers::kMaxToolCalls == 16);
 constexpr std::string_view kTooManyCalls =
     "\nThis was the last call that was looked at: a reply may make 16, and those behind it were "
-    "not "
-    "done.";
+    "not done.";
 
 bool is_blank(const std::string& text) {
   return text.find_first_not_of(" \t\r\n") == std::string::npos;
