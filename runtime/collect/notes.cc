@@ -281,10 +281,12 @@ void Notes::add_denials() {
 void Notes::add_record_locks() {
   if (!ending_.lock_limit) return;
   add("record_locks",
-      fmt::format("The program was refused file locks (fcntl or flock): a run may hold {} at once, "
-                  "and the processes that its first one started may not call flock without end; "
-                  "let go of some, or lock fewer files or larger parts of them.",
-                  *ending_.lock_limit));
+      fmt::format(
+          "The program was refused file locks (fcntl or flock): a run may hold {} at once, "
+          "and the processes that its first one started may not call flock without end; "
+          "close some of those files (at the limit, letting go by fcntl is refused too), or "
+          "lock fewer or larger parts.",
+          *ending_.lock_limit));
 }
 
 void Notes::add_network() {

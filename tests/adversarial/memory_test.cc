@@ -218,6 +218,8 @@ TEST_P(Memory, FileLocksEndAtTheirLimit) {
     EXPECT_EQ(result["denials"][0]["syscall"], "fcntl") << kind;
     EXPECT_THAT(note_codes(result), Contains("record_locks")) << kind;
   }
+  const json again = attack({"-t", "60"}, "exhaust", {"lock_after_closing", "/tmp", "1"});
+  EXPECT_EQ(again["stdout"], "lock_after_closing 1 0\n");
   const json flocks = attack({"-t", "60"}, "exhaust", {"flocks", "/tmp"});
   EXPECT_EQ(exhausted(flocks["stdout"]).taken, kHeld / 4 * 3) << flocks.dump();
   EXPECT_EQ(exhausted(flocks["stdout"]).error, ENOLCK);

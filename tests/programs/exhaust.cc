@@ -2,9 +2,9 @@
 // "KIND N ERRNO" with how many there were and what stopped it, and ends. Kinds: files, symlinks and
 // directories (made in DIRECTORY); descriptors, locked (pages), netlink (sockets), watches (inotify
 // instances), timers; on files in DIRECTORY record_locks, also taken by a thread_without_leader,
-// ofd_locks, flocks of a child, record_cycles and flock_cycles (each let go of at once);
-// table_sharers (processes with our descriptor table); cache (MiB of the files below DIRECTORY,
-// read).
+// and lock_after_closing (one after all others are let go of), ofd_locks, flocks of a child,
+// record_cycles and flock_cycles (each let go of at once); table_sharers (processes with our
+// descriptor table); cache (MiB of the files below DIRECTORY, read).
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/netlink.h>
@@ -25,6 +25,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 
 namespace {
 
@@ -79,19 +80,36 @@ long make_timer(long) {
 }
 
 // On many files: a file's locks are all looked through for each new one.
+constexpr long kLockedFiles = 40;
+int locked_files[kLockedFiles];
+
 long add_record_lock(long index) {
-  static int files[40];
-  int& file = files[index % 40];
-  if (index < 40) {
+  int& file = locked_files[index % kLockedFiles];
+  if (index < kLockedFiles) {
     char name[32];
     (void)std::snprintf(name, sizeof name, "locked%ld", index);
     file = ::open(name, O_CREAT | O_RDWR | O_CLOEXEC, 0600);
   }
   struct flock lock{};
   lock.l_type = F_WRLCK;
-  lock.l_start = 2 * (index / 40);
+  lock.l_start = 2 * (index / kLockedFiles);
   lock.l_len = 1;
   return ::fcntl(file, F_SETLK, &lock);
+}
+
+// One when there is no other: all are let go of by closing, and soon there is room again.
+long lock_after_closing(long) {
+  long held = 0;
+  while (add_record_lock(held) >= 0) ++held;
+  for (const int file : locked_files) (void)::close(file);
+  constexpr int kTries = 10'000;  // sbx-init looks again after 20 ms
+  for (int left = kTries; left > 0; --left) {
+    const long taken = add_record_lock(0);
+    if (taken >= 0) return taken;
+    (void)::close(locked_files[0]);
+    (void)::usleep(1'000);
+  }
+  return -1;
 }
 
 int lock_file() {
@@ -156,6 +174,7 @@ constexpr struct {
     {"timers", make_timer},
     {"record_locks", add_record_lock},
     {"thread_without_leader", add_record_lock},
+    {"lock_after_closing", lock_after_closing},
     {"ofd_locks", add_ofd_lock},
     {"flocks", add_flock_of_child},
     {"record_cycles", lock_and_unlock},
@@ -175,11 +194,22 @@ void take_all(const Work& work) {
   (void)std::printf("%s %ld %d\n", work.kind, taken, taken < work.most ? errno : 0);
 }
 
+bool leader_has_ended() {
+  const std::string path = "/proc/self/task/" + std::to_string(::getpid()) + "/stat";
+  std::string line(512, '\0');
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const ssize_t got = fd < 0 ? -1 : ::read(fd, line.data(), line.size());
+  if (fd >= 0) (void)::close(fd);
+  line.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  const std::size_t name_end = line.rfind(')');
+  return name_end != std::string::npos && line.substr(name_end, 3) == ") Z";
+}
+
 // The process goes on when its first thread has ended.
 [[noreturn]] void take_all_without_leader(Work& work) {
   pthread_t thread{};
   const auto run = [](void* of) -> void* {
-    (void)::usleep(100'000);  // until it has
+    while (!leader_has_ended()) (void)::usleep(1'000);
     take_all(*static_cast<Work*>(of));
     std::exit(0);
   };
