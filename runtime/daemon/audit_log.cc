@@ -146,6 +146,8 @@ Result<void> AuditLog::recover() {
   const LastLine end = find_last(tail);
   if (!end.line.empty()) last_ = link_of(parse_audit_line(end.line)->seq, end.line);
   std::string_view torn = end.torn;
+  // All that is written below, or nothing: a piece of it would look like somebody else's.
+  if (!torn.empty()) SBX_TRY(make_room());
   if (!tail.empty() && tail.back() != '\n') {
     std::string line_end = "\n";
     SBX_TRY(write_line(line_end));
