@@ -47,7 +47,9 @@ struct SandboxOptions {
   policy::Policy policy;  // of runs that are started without one of their own
   policy::RuntimeConfig config;
   std::string rootfs = "default";  // an image's name, or "host" for the host's /usr
-  bool single_run = false;         // nothing will be started after the first run: it may end sooner
+  // Nothing will be started after the first run, which has the network of `policy`: it may end
+  // sooner.
+  bool single_run = false;
   std::optional<Handover> handover;  // root only
   // The policy's limits that the caller asked for, by name: refused above a ceiling of the config
   // or the host. All others are lowered to it, and the outcome's limits say so.
