@@ -207,8 +207,8 @@ void Supervision::check_deadlines() {
   if (is_ending() && child_.control && spawner_is_silent()) return give_up_spawner();
   if (now >= kill_deadline_) return give_up_end();
   if (is_killed()) return;
-  if (now >= wall_deadline_) return end_at_limit(&Ending::wall_expired);
-  if (now >= next_cpu_check_ && !payload_is_over()) check_cpu(now);
+  if (now >= wall_deadline_) return end_at_wall_limit();
+  if (now >= next_cpu_check_) check_cpu(now);
 }
 
 // What should have ended by itself is killed, and has as long again.
@@ -227,13 +227,14 @@ void Supervision::give_up_end() {
 // What init told before counts first, however late it is read: a program that had ended by then did
 // not run into the limit. (Output is other evidence: what is read late was written before the end.)
 // What is left of the run ends here in any case.
-void Supervision::end_at_limit(bool Ending::* limit) {
+void Supervision::end_at_wall_limit() {
   take_records();
-  ending_.*limit = !payload_is_over();
+  ending_.wall_expired = !payload_is_over();
   kill();
 }
 
-// The next check comes when the limit could be reached at the earliest.
+// What a program has used by its end counts, however late that is heard of. The next check comes
+// when the limit could be reached at the earliest.
 void Supervision::check_cpu(Clock::time_point now) {
   const auto limit = std::chrono::duration_cast<std::chrono::microseconds>(
       *options_.plan->policy.limits.cpu_seconds);
@@ -244,7 +245,15 @@ void Supervision::check_cpu(Clock::time_point now) {
     return;
   }
   const std::chrono::microseconds spent{static_cast<std::int64_t>(*used)};
-  if (spent >= limit) return end_at_limit(&Ending::cpu_expired);
+  if (spent >= limit) {
+    ending_.cpu_expired = true;
+    kill();
+    return;
+  }
+  if (payload_is_over()) {
+    next_cpu_check_ = Clock::time_point::max();
+    return;
+  }
   const auto rate = std::max<std::int64_t>(1, options_.plan->host_cpus);
   const auto earliest = std::chrono::duration_cast<milliseconds>(limit - spent) / rate;
   next_cpu_check_ = now + std::max(kShortestCpuCheck, earliest);

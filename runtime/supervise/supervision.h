@@ -78,7 +78,7 @@ class Supervision {
   void give_up_spawner();
   void give_up_end();
   void check_deadlines();
-  void end_at_limit(bool Ending::* limit);
+  void end_at_wall_limit();
   void check_cpu(Clock::time_point now);
   void on_oom();
   void expect_the_end();

@@ -43,6 +43,7 @@ void Supervision::take_record(const plan::Record& record) {
       ending_.denied_counts_are_final = record.error == 0;
       if (ending_.background_killed) hurry_the_end();  // by init, before it said so
       expect_the_end();
+      if (!is_killed() && next_cpu_check_ != Clock::time_point::max()) check_cpu(Clock::now());
       return;
     case plan::RecordKind::kInformation:
       take_information(record);

@@ -76,6 +76,21 @@ TEST_P(Endings, CpuTimeIsALimitOfItsOwn) {
   EXPECT_GE(result["usage"]["cpu_seconds"].get<double>(), 0.25);
 }
 
+// Whoever watches the run may be late, here by being stopped: what was used counts.
+TEST_P(Endings, AProgramThatUsedTooMuchCpuTimeIsToldSoThoughItHasEnded) {
+  const std::string code = "import time\nwhile time.process_time() < 0.6: pass";
+  std::vector<std::string> words = {
+      "bash", "-c",
+      "\"$@\" & run=$!; sleep 0.2; kill -STOP $run; sleep 2; kill -CONT $run; wait $run", "late"};
+  for (const std::string& word :
+       command({"--json", "--cpu-time", "0.2", "--cpus", "1", "-t", "60", "-c", code})) {
+    words.push_back(word);
+  }
+  const Finished finished = run_process(words);
+  EXPECT_EQ(finished.exit_code, 124) << finished.err;
+  EXPECT_EQ(json::parse(finished.out, nullptr, false)["status"], "cpu_time") << finished.out;
+}
+
 TEST_P(Endings, AnAllocationOverTheLimitIsAnOomKillWithItsPeak) {
   const std::string hog = "x = bytearray(1 << 30); print(len(x))";
   const Finished finished = run({"--memory", "256M", "-c", hog});
