@@ -24,9 +24,10 @@ using Things = std::set<std::string>;
 class LeakCheck {
  public:
   explicit LeakCheck(unsigned uid) : uid_(uid), before_(snapshot(uid)) {}
-  // What is there now and was not then; waits up to `patience` for it to go (net namespaces and
-  // groups die a little later than their processes).
-  [[nodiscard]] Things leaked(std::chrono::seconds patience = std::chrono::seconds(5)) const;
+  // What is there now and was not then; waits up to `patience` for it to go: net namespaces and
+  // groups die a little later than their processes, and one whose file system had a million files
+  // is busy with them for some seconds.
+  [[nodiscard]] Things leaked(std::chrono::seconds patience = std::chrono::seconds(30)) const;
 
  private:
   unsigned uid_;
