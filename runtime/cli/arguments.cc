@@ -262,13 +262,17 @@ struct VerbOptions {
   std::vector<std::string_view> taken;
 };
 
-// `explain` takes what a run takes, but for --json; the other verbs take no program and few
-// options.
+// `explain` takes what a run takes, but for what tells of its result; the other verbs take no
+// program and few options.
 Result<void> check_verb(const Parsed& parsed) {
   const Verb verb = parsed.arguments.verb;
   if (verb == Verb::kExplain && parsed.arguments.json) {
     return invalid("explain has no --json: it is text for people",
                    "sbx-run --json gives limits and layers with each result");
+  }
+  if (verb == Verb::kExplain && parsed.arguments.learn) {
+    return invalid("explain has no --learn: nothing is run that could be learned from",
+                   "leave out explain");
   }
   static const VerbOptions kFew[] = {
       {Verb::kDoctor, {"--json", "--rootfs"}},

@@ -97,9 +97,10 @@ constexpr const char* kExplain =
 
   sbx-run explain [OPTIONS] [FILE [ARGS...] | -c CODE [ARGS...] | - | -- CMD [ARGS...]]
 
-Takes the options and the program of a run, as they would be typed for it (sbx-run --help), and
-prints the plan: program, environment, identity, files, network, limits, system calls, layers with
-what each would lack here, and the steps in their order. Without a program: the plan of an empty one.
+Takes the options (but --json and --learn) and the program of a run, as they would be typed for it
+(sbx-run --help), and prints the plan: program, environment, identity, files, network, limits,
+system calls, layers with what each would lack here, and the steps in their order. Without a
+program: the plan of an empty one.
 
 Exit codes: 0 there is a plan, 125 the run would be refused, with the fix, 2 wrong use.
 )";

@@ -251,6 +251,7 @@ TEST_P(Verbs, ExplainRefusesWhatARunRefuses) {
   EXPECT_EQ(run({"explain", "--output-dir", made, "-c", "1"}).exit_code, 0);
   EXPECT_NE(::access(made.c_str(), F_OK), 0) << "explain makes nothing";
   EXPECT_EQ(run({"explain", "--json", "-c", "1"}).exit_code, 2);
+  EXPECT_EQ(run({"explain", "--learn", "-c", "1"}).exit_code, 2);
 }
 
 TEST_P(Verbs, OutputThatCannotBeWrittenIsSaid) {
