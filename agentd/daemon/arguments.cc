@@ -9,16 +9,6 @@ namespace {
 
 constexpr const char* kSeeHelp = "agentd --help shows what there is";
 
-constexpr sbx::CommandFlag kFlags[] = {
-    {"--check-config"}, {"--print-config"}, {"--help", true}, {"-h", true}, {"--version", true}};
-
-Verb verb_of(std::string_view flag) {
-  if (flag == "--check-config") return Verb::kCheckConfig;
-  if (flag == "--print-config") return Verb::kPrintConfig;
-  if (flag == "--version") return Verb::kVersion;
-  return flag.empty() ? Verb::kServe : Verb::kHelp;
-}
-
 sbx::Result<void> take_verb(Arguments& arguments, const std::vector<std::string>& words) {
   if (words.size() != 1 || words[0] != "record") {
     return sbx::invalid("unknown word: " + words.back(), kSeeHelp);
@@ -51,8 +41,9 @@ sbx::Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
                                         {"--state-dir", &arguments.state_dir, true},
                                         {"--listen", &arguments.listen},
                                         {"--out", &arguments.out}};
-  SBX_ASSIGN(const sbx::CommandWords taken, sbx::take_apart(words, kFlags, options, kSeeHelp));
-  arguments.verb = verb_of(taken.flag);
+  SBX_ASSIGN(const sbx::CommandWords taken,
+             sbx::take_apart(words, sbx::kDaemonFlags, options, kSeeHelp));
+  arguments.verb = sbx::daemon_verb<Verb>(taken.flag);
   if (!taken.plain.empty()) SBX_TRY(take_verb(arguments, taken.plain));
   SBX_TRY(check(arguments));
   return arguments;

@@ -18,6 +18,10 @@ struct CommandFlag {
   bool only_tells = false;
 };
 
+// What each daemon here can be asked to do instead of serving.
+inline constexpr CommandFlag kDaemonFlags[] = {
+    {"--check-config"}, {"--print-config"}, {"--help", true}, {"-h", true}, {"--version", true}};
+
 struct CommandOption {
   std::string_view name;
   std::string* value;          // empty before; set when the option is given
@@ -35,5 +39,14 @@ struct CommandWords {
                                               std::span<const CommandFlag> flags,
                                               std::span<const CommandOption> options,
                                               const std::string& see_help);
+
+// What the flag, one of kDaemonFlags or none, asks for, in a daemon's own names.
+template <class Verb>
+[[nodiscard]] Verb daemon_verb(std::string_view flag) {
+  if (flag == "--check-config") return Verb::kCheckConfig;
+  if (flag == "--print-config") return Verb::kPrintConfig;
+  if (flag == "--version") return Verb::kVersion;
+  return flag.empty() ? Verb::kServe : Verb::kHelp;
+}
 
 }  // namespace sbx

@@ -7,16 +7,6 @@ namespace {
 
 constexpr const char* kSeeHelp = "sbxd --help shows what there is";
 
-constexpr CommandFlag kFlags[] = {
-    {"--check-config"}, {"--print-config"}, {"--help", true}, {"-h", true}, {"--version", true}};
-
-Verb verb_of(std::string_view flag) {
-  if (flag == "--check-config") return Verb::kCheckConfig;
-  if (flag == "--print-config") return Verb::kPrintConfig;
-  if (flag == "--version") return Verb::kVersion;
-  return flag.empty() ? Verb::kServe : Verb::kHelp;
-}
-
 // "audit verify [FILE]", the only words that are no options. A page of it needs no more than the
 // first.
 Result<void> take_audit(Arguments& arguments, const std::vector<std::string>& words) {
@@ -44,8 +34,8 @@ Result<Arguments> parse_arguments(const std::vector<std::string>& words) {
   const CommandOption options[] = {{"--config", &arguments.config},
                                    {"--socket", &arguments.socket, true},
                                    {"--state-dir", &arguments.state_dir, true}};
-  SBX_ASSIGN(const CommandWords taken, take_apart(words, kFlags, options, kSeeHelp));
-  arguments.verb = verb_of(taken.flag);
+  SBX_ASSIGN(const CommandWords taken, take_apart(words, kDaemonFlags, options, kSeeHelp));
+  arguments.verb = daemon_verb<Verb>(taken.flag);
   if (!taken.plain.empty()) SBX_TRY(take_audit(arguments, taken.plain));
   return arguments;
 }
