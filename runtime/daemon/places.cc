@@ -49,7 +49,7 @@ constexpr const char* kOtherRecords = "name another as runtime_dir in runtime.to
 // SECURITY: who may rename what is in it decides what the daemon finds there.
 Result<void> check_top(const std::string& path, const std::optional<ServiceUser>& user) {
   struct stat info{};
-  if (::stat(path.c_str(), &info) != 0) return sys_error("stat", path);
+  if (::stat(path.c_str(), &info) != 0) return host_lacks("stat", errno, path, kOtherState);
   const bool trusted =
       info.st_uid == 0 || info.st_uid == ::geteuid() || (user && info.st_uid == user->uid);
   const bool shared = (info.st_mode & S_IWOTH) != 0 && (info.st_mode & S_ISVTX) == 0;
@@ -91,9 +91,12 @@ Result<void> check_way(const std::string& path, const std::optional<ServiceUser>
   if (!user) return {};
   SBX_ASSIGN(const std::string shut, first_shut(path, *user));
   if (shut.empty()) return {};
+  struct stat info{};
+  if (::stat(shut.c_str(), &info) != 0) return host_lacks("stat", errno, shut, way_out);
+  const char who = info.st_uid == user->uid ? 'u' : info.st_gid == user->gid ? 'g' : 'o';
   return host_lacks("open", EACCES,
                     fmt::format("{}: the user '{}' cannot pass {}", path, user->name, shut),
-                    fmt::format("chmod o+x {}, or {}", shut, way_out));
+                    fmt::format("chmod {}+x {}, or {}", who, shut, way_out));
 }
 
 Result<void> make_own(const std::string& path, const std::optional<ServiceUser>& user,

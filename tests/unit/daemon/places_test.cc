@@ -165,6 +165,9 @@ TEST_F(PlacesTest, ThatTheUserCannotGetToAreRefusedWithWhatIsShut) {
   EXPECT_FALSE(std::filesystem::exists(shut + "/below")) << "what was made is taken back";
   ASSERT_EQ(::chmod(shut.c_str(), 0711), 0);
   EXPECT_TRUE(make(places, nobody));
+  ASSERT_EQ(::chmod(shut.c_str(), 0611), 0);
+  ASSERT_EQ(::chown(shut.c_str(), nobody.uid, nobody.gid), 0);
+  EXPECT_THAT(fix_of(places, nobody), ::testing::StartsWith("chmod u+x " + shut));
   EXPECT_EQ(::access("/root", W_OK), 0) << "root again";
 }
 
