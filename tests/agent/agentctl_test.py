@@ -147,6 +147,14 @@ class Agentctl(OneStand):
                                  done.stderr.splitlines()[-1])
                 done = subprocess.run(command, stdout=subprocess.DEVNULL, stderr=full, timeout=PATIENCE, check=False)
                 self.assertEqual(done.returncode, 0, "what it says beside is lost, and no more")
+            with self.subTest(words, closed=True):
+                done = subprocess.run(["sh", "-c", '"$@" >&-', "sh", *command], stderr=subprocess.PIPE,
+                                      timeout=PATIENCE, check=False)
+                self.assertEqual(done.returncode, 3)
+                self.assertEqual(b"agentctl: the output could not be written: Bad file descriptor",
+                                 done.stderr.splitlines()[-1])
+                done = subprocess.run(["sh", "-c", '"$@" <&- >&- 2>&-', "sh", *command], timeout=PATIENCE, check=False)
+                self.assertEqual(done.returncode, 3)
 
     def test_giving_up_exits_1_with_the_reason(self):
         self.stand.play([program("x")], [failed("NameError: x")])
