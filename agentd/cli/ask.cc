@@ -3,8 +3,10 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <system_error>
+#include <thread>
 
 #include "agentd/cli/exit_codes.h"
 #include "agentd/cli/interrupts.h"
@@ -24,6 +26,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMaxFiles = 10U << 20;  // of all together: agentd takes no more
+constexpr std::chrono::seconds kAgainAfter{1};
 constexpr const char* kFewer = "files are at most 10 MiB together";
 
 // {name, content_base64} of a file of the caller's. `room` is what is left for it and the next
@@ -54,6 +57,11 @@ void draw_state(const Json& event, bool footer) {
   tell(sbx::escape_for_terminal(render::text_at(event, "text")) + '\n');
 }
 
+// `text` keeps us from a request that agentd has taken.
+Trouble lost_sight(std::string text, const std::string& id) {
+  return {.text = std::move(text), .fix = "agentctl show " + id + " shows what became of it"};
+}
+
 // The id of the request, which has ended. A signal leaves, or cancels it where there is one.
 OrTrouble<std::string> work_off(ApiClient& client, const Json& body, bool footer) {
   const Interrupts interrupts;
@@ -62,11 +70,20 @@ OrTrouble<std::string> work_off(ApiClient& client, const Json& body, bool footer
   std::string id = render::text_at(std::get<Json>(accepted), "id");
   const auto followed = client.follow(id, interrupts.fd(),
                                       [footer](const Json& event) { draw_state(event, footer); });
-  if (const auto* trouble = std::get_if<Trouble>(&followed)) {
-    return Trouble{.text = trouble->text,
-                   .fix = "agentctl show " + id + " shows what became of it"};
-  }
+  if (const auto* trouble = std::get_if<Trouble>(&followed)) return lost_sight(trouble->text, id);
   return id;
+}
+
+// Of a request that has ended. Where agentd does not give it, it is asked once more.
+OrTrouble<Json> record_of(ApiClient& client, const std::string& id) {
+  const std::string target = "/v1/requests/" + id;
+  auto record = client.get(target);
+  if (std::holds_alternative<Trouble>(record)) {
+    std::this_thread::sleep_for(kAgainAfter);
+    record = client.get(target);
+  }
+  if (const auto* trouble = std::get_if<Trouble>(&record)) return lost_sight(trouble->text, id);
+  return record;
 }
 
 }  // namespace
@@ -119,7 +136,7 @@ int ask(ApiClient& client, const Arguments& arguments) {
   tell(render::provider_line(std::get<Json>(info)));
   const auto ended = work_off(client, *body, !arguments.json);
   if (const auto* trouble = std::get_if<Trouble>(&ended)) return complain(*trouble);
-  const auto record = client.get("/v1/requests/" + std::get<std::string>(ended));
+  const auto record = record_of(client, std::get<std::string>(ended));
   if (const auto* trouble = std::get_if<Trouble>(&record)) return complain(*trouble);
   return present(client, std::get<Json>(record), arguments);
 }

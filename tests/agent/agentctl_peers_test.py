@@ -17,13 +17,19 @@ class OtherAgentd(Server):
 
     INFO = b'{"provider": {"kind": "other"}, "sandbox": {}}'
 
-    def __init__(self, path, record, end=True, info=INFO):
+    def __init__(self, path, record, end=True, info=INFO, lost=0):
+        """`lost`: how often the record is not given."""
+        left = [None] * lost
+
         class Playing(Handler):
             def do_GET(self):       # noqa: N802
                 if self.path.endswith("/events"):
                     kind = "end" if end else "state"
                     self.answer(200, f'id: 1\nevent: {kind}\ndata: {{"text": "Working…"}}\n\n'.encode(),
                                 "text/event-stream")
+                elif self.path != "/v1/info" and left:
+                    left.pop()
+                    self.answer(503, b'{"detail": "not now"}', "application/problem+json")
                 else:
                     self.answer(200, info if self.path == "/v1/info" else record)
 
@@ -62,6 +68,15 @@ class Other(unittest.TestCase):
         self.assertEqual((done.returncode, done.stdout), (3, b""), done.stderr)
         self.assertIn(b"before the last one", done.stderr)
         self.assertIn(b"agentctl show rq_1", done.stderr)
+
+    def test_a_record_that_is_not_given_at_once_is_asked_for_again_and_the_id_is_not_lost(self):
+        record = b'{"state": "succeeded", "result": {"type": "text", "data": "It is 42."}}'
+        done = self.ask(record, lost=1)
+        self.assertEqual((done.returncode, done.stdout), (0, b"It is 42.\n"), done.stderr)
+        done = self.ask(record, lost=2)
+        self.assertEqual((done.returncode, done.stdout), (3, b""), done.stderr)
+        self.assertTrue(done.stderr.endswith(b"agentctl: not now\nagentctl: fix: agentctl show rq_1 shows what became of "
+                                             b"it\n"), done.stderr)
 
 
 class Hanging(unittest.TestCase):
