@@ -14,10 +14,16 @@ namespace {
 
 constexpr const char* kSeeHelp = "agentctl --help shows what there is";
 
+std::string complaint_of_nothing(const std::string& value) {
+  return value.empty() ? "its value is empty" : "";
+}
+
 // Every option takes exactly one value, whatever that value looks like.
 CLI::Option* one_value(CLI::Option* option) {
-  return option->expected(1)->allow_extra_args(false)->multi_option_policy(
-      CLI::MultiOptionPolicy::TakeLast);
+  return option->expected(1)
+      ->allow_extra_args(false)
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast)
+      ->check(complaint_of_nothing);
 }
 
 void add_result_options(CLI::App& verb, Arguments& out) {

@@ -19,14 +19,17 @@ int print_alone(const std::string& text) {
   return finish_output() ? kSucceeded : kMachinery;
 }
 
+int refuse(const sbx::Error& error) {
+  return complain({.wrong_use = true, .text = error.detail, .fix = error.fix});
+}
+
 int dispatch(const Arguments& arguments) {
-  const std::string socket = config::find_agentd_socket(arguments.socket);
-  ApiClient client(socket);
+  if (arguments.verb == Verb::kHelp) return print_alone(help_text(arguments.about));
+  if (arguments.verb == Verb::kVersion) return print_alone("agentctl " SBX_VERSION "\n");
+  const auto socket = config::find_agentd_socket(arguments.socket);
+  if (!socket) return refuse(socket.error());
+  ApiClient client(*socket);
   switch (arguments.verb) {
-    case Verb::kHelp:
-      return print_alone(help_text(arguments.about));
-    case Verb::kVersion:
-      return print_alone("agentctl " SBX_VERSION "\n");
     case Verb::kShow:
       return show(client, arguments);
     case Verb::kHistory:
@@ -34,8 +37,10 @@ int dispatch(const Arguments& arguments) {
     case Verb::kCancel:
       return cancel(client, arguments);
     case Verb::kDoctor:
-      return doctor(client, socket);
+      return doctor(client, *socket);
     case Verb::kAsk:
+    case Verb::kHelp:
+    case Verb::kVersion:
       break;
   }
   return ask(client, arguments);
@@ -50,7 +55,5 @@ int main(int argc, char** argv) {
   (void)std::setlocale(LC_CTYPE, "C.UTF-8");
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const auto arguments = agentd::cli::parse_arguments(words);
-  if (arguments) return agentd::cli::dispatch(*arguments);
-  return agentd::cli::complain(
-      {.wrong_use = true, .text = arguments.error().detail, .fix = arguments.error().fix});
+  return arguments ? agentd::cli::dispatch(*arguments) : agentd::cli::refuse(arguments.error());
 }

@@ -1,11 +1,13 @@
 #include "agentd/config/places.h"
 
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <filesystem>
 #include <string_view>
 #include <system_error>
@@ -42,10 +44,16 @@ std::string listening_socket(bool root) {
   return root ? kRootSocket : below("XDG_RUNTIME_DIR", "/sbx/agentd.sock");
 }
 
-std::string find_socket(const std::string& given, const char* variable, const char* system,
-                        std::string_view in_runtime_dir) {
-  if (!given.empty()) return given;
-  if (std::string named = sbx::path_from_environment(variable); !named.empty()) return named;
+// What the variable names; "" when it is not set, or empty.
+sbx::Result<std::string> named_socket(const char* variable) {
+  const char* const value = std::getenv(variable);
+  const std::string named = value == nullptr ? "" : value;
+  if (named.empty() || named.front() == '/') return named;
+  return sbx::invalid(fmt::format("{} is {}, which is not an absolute path", variable, named),
+                      fmt::format("give {} an absolute path, or unset it", variable));
+}
+
+std::string usual_socket(const char* system, std::string_view in_runtime_dir) {
   const std::string users = below("XDG_RUNTIME_DIR", in_runtime_dir);
   if (::access(system, W_OK) == 0 || users.empty()) return system;
   // One that is there and not for us: connecting says so.
@@ -69,6 +77,9 @@ bool may_be_read(const std::string& path) {
 sbx::Result<Places> choose_places(const AgentConfig& config, bool root) {
   Places places{config.socket, config.sbxd_socket, config.state_dir};
   if (places.socket.empty()) places.socket = listening_socket(root);
+  if (places.sbxd_socket.empty()) {
+    SBX_ASSIGN(places.sbxd_socket, named_socket("SBX_SOCKET"));
+  }
   if (places.state_dir.empty()) places.state_dir = state_directory(root);
   if (places.state_dir.empty()) {
     return sbx::invalid("there is no home for the state of agentd", "give --state-dir DIR");
@@ -110,12 +121,14 @@ sbx::Result<sbx::UniqueFd> lock_state(const std::string& state_dir) {
                          "end that one first, or name another directory with --state-dir");
 }
 
-std::string find_agentd_socket(const std::string& given) {
-  return find_socket(given, "AGENTD_SOCKET", kRootSocket, "/sbx/agentd.sock");
+sbx::Result<std::string> find_agentd_socket(const std::string& given) {
+  if (!given.empty()) return given;
+  SBX_ASSIGN(std::string named, named_socket("AGENTD_SOCKET"));
+  return named.empty() ? usual_socket(kRootSocket, "/sbx/agentd.sock") : named;
 }
 
-std::string find_sbxd_socket(const std::string& given) {
-  return find_socket(given, "SBX_SOCKET", kRootSbxdSocket, "/sbx/sbxd.sock");
+std::string find_sbxd_socket(const std::string& configured) {
+  return configured.empty() ? usual_socket(kRootSbxdSocket, "/sbx/sbxd.sock") : configured;
 }
 
 }  // namespace agentd::config

@@ -13,12 +13,12 @@ inline constexpr const char* kDatabase = "agentd.db";  // in the state directory
 
 struct Places {
   std::string socket;       // empty: there is nowhere to put one
-  std::string sbxd_socket;  // empty: not configured, to be found when it is needed
+  std::string sbxd_socket;  // empty: not named, to be found when it is needed
   std::string state_dir;
 };
 
-// By the configuration, else by the environment (XDG_*, HOME, STATE_DIRECTORY, RUNTIME_DIRECTORY).
-// kInvalid when there is no home for state.
+// By the configuration, else by the environment (SBX_SOCKET, XDG_*, HOME, STATE_DIRECTORY,
+// RUNTIME_DIRECTORY). kInvalid when there is no home for state, or SBX_SOCKET names no socket.
 [[nodiscard]] sbx::Result<Places> choose_places(const AgentConfig& config, bool root);
 
 // The state directory (0700), those above it and the socket's, where they are missing. One that is
@@ -31,12 +31,13 @@ struct Places {
 [[nodiscard]] sbx::Result<sbx::UniqueFd> lock_state(const std::string& state_dir);
 
 // Where a client looks for agentd: `given`, AGENTD_SOCKET, /run/agentd/agentd.sock if accessible,
-// $XDG_RUNTIME_DIR/sbx/agentd.sock.
-[[nodiscard]] std::string find_agentd_socket(const std::string& given);
+// $XDG_RUNTIME_DIR/sbx/agentd.sock. kInvalid when AGENTD_SOCKET is no absolute path: never another
+// agentd in its place.
+[[nodiscard]] sbx::Result<std::string> find_agentd_socket(const std::string& given);
 
-// Where sbxd is now: `given`, SBX_SOCKET, /run/sbx/sbxd.sock if accessible,
+// Where sbxd is now: `configured` (of Places), /run/sbx/sbxd.sock if accessible,
 // $XDG_RUNTIME_DIR/sbx/sbxd.sock. Never empty. Asked before each connection, as sbxd may start
 // later.
-[[nodiscard]] std::string find_sbxd_socket(const std::string& given);
+[[nodiscard]] std::string find_sbxd_socket(const std::string& configured);
 
 }  // namespace agentd::config

@@ -121,6 +121,17 @@ class Agentctl(OneStand):
         done = self.run_it("ask", "q", "--file", "a/x.csv", "--file", "b/x.csv")
         self.assertEqual(done.returncode, 2, done.stderr)
 
+    def test_a_socket_that_was_named_wrongly_is_wrong_use_and_no_other_daemon_is_asked(self):
+        environment = dict(os.environ) | {"AGENTD_SOCKET": "agentd.sock", "XDG_RUNTIME_DIR": str(self.where)}
+        for words in (["history"], ["doctor"], ["--socket", "", "history"], ["ask", "q", "--save", ""]):
+            done = subprocess.run([PROGRAMS / "agentctl", *words], capture_output=True, timeout=PATIENCE, check=False,
+                                  env=environment)
+            self.assertEqual((done.returncode, done.stdout), (2, b""), done.stderr)
+            self.assertIn(b"agentctl: fix: ", done.stderr)
+        done = subprocess.run([PROGRAMS / "agentctl", "--version"], capture_output=True, timeout=PATIENCE, check=False,
+                              env=environment)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
     def test_a_daemon_that_is_down_exits_3_with_a_fix(self):
         for words in (["ask", "q"], ["show", "rq_1"], ["history"], ["cancel", "rq_1"]):
             done = subprocess.run([PROGRAMS / "agentctl", "--socket", self.where / "none.sock", *words],

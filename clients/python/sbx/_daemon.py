@@ -48,12 +48,18 @@ AGENTD = Daemon("agentd", "AGENTD_SOCKET", "/run/agentd/agentd.sock", "sbx/agent
 
 def socket_candidates(daemon: Daemon, given: Optional[str] = None) -> List[str]:
     """Where to look for the daemon, best first. What is given or set is the only place."""
-    explicit = given or os.environ.get(daemon.variable)
-    if explicit:
-        return [explicit]
+    if given:
+        return [given]
+    named = os.environ.get(daemon.variable)
+    if named and not os.path.isabs(named):
+        raise Unavailable(f"{daemon.variable} is {named}, which is not an absolute path",
+                          code="unreachable",
+                          fix=f"give {daemon.variable} an absolute path, or unset it")
+    if named:
+        return [named]
     places = [daemon.system_socket]
     runtime = os.environ.get("XDG_RUNTIME_DIR")
-    if runtime:
+    if runtime and os.path.isabs(runtime):
         places.append(os.path.join(runtime, daemon.user_socket))
     return places
 

@@ -192,6 +192,18 @@ class Discovery(unittest.TestCase):
         self.assertEqual(self.found("/given"), "/given")
         self.assertEqual(self.found(), "/from/variable")
 
+    def test_a_variable_that_is_no_absolute_path_is_an_error_and_no_other_daemon_is_asked(self):
+        self.make(self.system)
+        os.environ["SBX_SOCKET"] = "from/variable"
+        with self.assertRaises(Unavailable) as raised:
+            self.found()
+        self.assertIn("SBX_SOCKET is from/variable", str(raised.exception))
+        self.assertIn("an absolute path", raised.exception.fix)
+        self.assertEqual(self.found("given"), "given")
+        os.environ["SBX_SOCKET"] = ""
+        os.environ["XDG_RUNTIME_DIR"] = "relative"
+        self.assertEqual(sbx._daemon.socket_candidates(self.daemon), [self.system])
+
     def test_the_systems_socket_comes_before_ones_own(self):
         self.make(self.own)
         self.assertEqual(self.found(), self.own)

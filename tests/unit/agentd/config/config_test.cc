@@ -146,17 +146,39 @@ TEST(Places, SocketsOfDaemonsAreFoundWhenTheyAreNeeded) {
   ASSERT_EQ(::setenv("XDG_RUNTIME_DIR", "/run/user/1", 1), 0);
   ASSERT_EQ(::setenv("SBX_SOCKET", "/x/sbxd.sock", 1), 0);
   ASSERT_EQ(::setenv("AGENTD_SOCKET", "/x/agentd.sock", 1), 0);
-  EXPECT_EQ(choose_places({}, false)->sbxd_socket, "") << "sbxd may start later, elsewhere";
-  EXPECT_EQ(find_sbxd_socket("/given"), "/given");
-  EXPECT_EQ(find_sbxd_socket(""), "/x/sbxd.sock");
-  EXPECT_EQ(find_agentd_socket(""), "/x/agentd.sock");
+  EXPECT_EQ(choose_places({}, false)->sbxd_socket, "/x/sbxd.sock");
+  EXPECT_EQ(find_sbxd_socket("/x/sbxd.sock"), "/x/sbxd.sock");
+  EXPECT_EQ(*find_agentd_socket(""), "/x/agentd.sock");
+  EXPECT_EQ(*find_agentd_socket("given.sock"), "given.sock");
   ASSERT_EQ(::unsetenv("SBX_SOCKET"), 0);
+  EXPECT_EQ(choose_places({}, false)->sbxd_socket, "") << "sbxd may start later, elsewhere";
   ASSERT_EQ(::unsetenv("AGENTD_SOCKET"), 0);
   const bool system = ::access("/run/sbx/sbxd.sock", F_OK) == 0;  // for us or not
   EXPECT_EQ(find_sbxd_socket(""), system ? "/run/sbx/sbxd.sock" : "/run/user/1/sbx/sbxd.sock");
   ASSERT_EQ(::unsetenv("XDG_RUNTIME_DIR"), 0);
   EXPECT_EQ(find_sbxd_socket(""), "/run/sbx/sbxd.sock");
-  EXPECT_EQ(find_agentd_socket(""), "/run/agentd/agentd.sock");
+  EXPECT_EQ(*find_agentd_socket(""), "/run/agentd/agentd.sock");
+}
+
+TEST(Places, AVariableThatNamesNoSocketIsAnErrorAndNoOtherDaemonIsTaken) {
+  ASSERT_EQ(::setenv("HOME", "/home/x", 1), 0);
+  ASSERT_EQ(::setenv("SBX_SOCKET", "run/sbxd.sock", 1), 0);
+  ASSERT_EQ(::setenv("AGENTD_SOCKET", "./agentd.sock", 1), 0);
+  const auto places = choose_places({}, false);
+  const auto agentd = find_agentd_socket("");
+  AgentConfig configured;
+  configured.sbxd_socket = "/b";
+  EXPECT_EQ(choose_places(configured, false)->sbxd_socket, "/b");
+  EXPECT_EQ(*find_agentd_socket("/given"), "/given");
+  ASSERT_EQ(::unsetenv("SBX_SOCKET"), 0);
+  ASSERT_EQ(::setenv("AGENTD_SOCKET", "", 1), 0);
+  EXPECT_TRUE(find_agentd_socket("")) << "as if it were not set";
+  ASSERT_EQ(::unsetenv("AGENTD_SOCKET"), 0);
+  ASSERT_FALSE(places);
+  ASSERT_FALSE(agentd);
+  EXPECT_EQ(places.error().code, sbx::ErrorCode::kInvalid) << "exit code 2";
+  EXPECT_EQ(places.error().detail, "SBX_SOCKET is run/sbxd.sock, which is not an absolute path");
+  EXPECT_EQ(agentd.error().fix, "give AGENTD_SOCKET an absolute path, or unset it");
 }
 
 // Errors and /v1/info show the base URL, so a key in it would be shown.
