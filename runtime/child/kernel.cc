@@ -13,7 +13,16 @@ namespace {
 constexpr std::size_t kPayloadStack = 32 * 1024;
 alignas(64) char payload_stack[kPayloadStack];
 
+constexpr int kClockMonotonic = 1;
+
 }  // namespace
+
+std::uint64_t monotonic_now() {
+  KernelTimespec time{0, 0};
+  (void)sys(__NR_clock_gettime, kClockMonotonic, &time);
+  return static_cast<std::uint64_t>(time.seconds) * kNanosecondsPerSecond +
+         static_cast<std::uint64_t>(time.nanoseconds);
+}
 
 Word clone_on_stack(CloneArgs& args, int (*entry)(void*), void* argument) {
   args.stack = static_cast<std::uint64_t>(reinterpret_cast<std::uintptr_t>(payload_stack));

@@ -51,6 +51,11 @@ struct KernelTimespec {
   std::int64_t nanoseconds;
 };
 
+inline constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
+
+// CLOCK_MONOTONIC in nanoseconds; in the time namespace of the caller.
+std::uint64_t monotonic_now();
+
 // struct clone_args, Linux 5.7 (with cgroup).
 struct CloneArgs {
   std::uint64_t flags = 0, pidfd = 0, child_tid = 0, parent_tid = 0, exit_signal = 0, stack = 0,

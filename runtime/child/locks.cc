@@ -7,8 +7,6 @@
 namespace sbx::child {
 namespace {
 
-constexpr int kClockMonotonic = 1;
-constexpr std::uint64_t kNanosecondsPerSecond = 1'000'000'000;
 // Reading takes locks of the whole host, and some milliseconds: a program must not be able to make
 // init do it all the time. So between two looks, this many calls or this long.
 constexpr std::uint64_t kCallsBetweenLooks = 256;
@@ -57,13 +55,6 @@ class LineCounter {
   bool in_word_ = false;
 };
 
-std::uint64_t now() {
-  KernelTimespec time{0, 0};
-  (void)sys(__NR_clock_gettime, kClockMonotonic, &time);
-  return static_cast<std::uint64_t>(time.seconds) * kNanosecondsPerSecond +
-         static_cast<std::uint64_t>(time.nanoseconds);
-}
-
 // The run's locks, `limit` when there are as many or it cannot be known.
 std::uint64_t held_locks(int file, std::uint64_t limit) {
   LineCounter counter;
@@ -84,7 +75,7 @@ void look(const Context& context) {
   const bool readable = context.locks >= 0 && sys(__NR_lseek, context.locks, 0, 0) == 0;
   locks.seen = readable ? held_locks(context.locks, limit) : limit;
   locks.since = locks.calls = 0;
-  locks.looked_at = now();
+  locks.looked_at = monotonic_now();
 }
 
 std::uint64_t at_most_left(LockCall call) {
@@ -97,7 +88,8 @@ bool is_within(std::uint64_t limit, LockCall call) {
 
 // Without a look so far nothing is held.
 bool may_look() {
-  return locks.calls >= kCallsBetweenLooks || now() - locks.looked_at >= kTimeBetweenLooks;
+  return locks.calls >= kCallsBetweenLooks ||
+         monotonic_now() - locks.looked_at >= kTimeBetweenLooks;
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ constexpr std::uint32_t kMaxSeen = 64;
 // places of calls that have a name (tests/unit/policy/data_test.cc counts those).
 constexpr std::uint32_t kMaxSeenUnknown = 12;
 // After so long without a call, what has not been told is: a killed init tells nothing more.
-constexpr Word kIdleNanoseconds = 10'000'000;
+constexpr std::uint64_t kIdleNanoseconds = 10'000'000;
 constexpr Word kUnreadBytes = 0x541b;  // FIONREAD
 // Larger than any kernel's struct seccomp_notif so far (80 bytes).
 constexpr std::size_t kNotificationSize = 512;
@@ -51,7 +51,7 @@ Seen seen;
 
 bool told_of_locks = false;
 
-// kEnded and kHostile say by it whether the totals before them could all be told.
+// What ends all says by it whether the totals before them could all be told.
 std::int32_t totals_error() {
   return seen.untold ? EAGAIN : 0;
 }
@@ -180,6 +180,17 @@ bool take_call(const Context& context, seccomp_notif*& request, unsigned char* b
   return sys(__NR_ioctl, context.listener, SECCOMP_IOCTL_NOTIF_RECV, request) == 0;
 }
 
+// The supervisor, whose business it is, did not: it was stopped, or comes late to everything.
+[[noreturn]] void end_at_wall_limit() {
+  (void)sys(__NR_kill, -1, kSigkill);
+  report_totals();
+  plan::Record record;
+  record.kind = plan::RecordKind::kWallLimit;
+  record.error = totals_error();
+  (void)report(record);
+  exit_now(0);
+}
+
 [[noreturn]] void end_for(const SeenCall& hostile) {
   // First, and in this order: our exit closes the listener before the kernel kills the namespace,
   // and a call without a listener returns to its caller, which could go on for a moment.
@@ -261,6 +272,11 @@ bool reap(const Context& context, int& payload_status) {
   exit_now(0);
 }
 
+KernelTimespec timespec_of(std::uint64_t nanoseconds) {
+  return {static_cast<std::int64_t>(nanoseconds / kNanosecondsPerSecond),
+          static_cast<std::int64_t>(nanoseconds % kNanosecondsPerSecond)};
+}
+
 // Slots that this run left empty were free numbers: what the steps opened since may have got them.
 void close_unneeded(const Context& context) {
   for (int fd = plan::kSlotStdin; fd < plan::kSlotCount; ++fd) {
@@ -282,13 +298,17 @@ void serve(Context& context) {
   PollFd fds[] = {
       {plan::kSlotLifeline, kPollIn, 0}, {signals, kPollIn, 0}, {context.listener, kPollIn, 0}};
   int payload_status = 0;
+  const std::uint64_t deadline = monotonic_now() + context.plan->wall_nanoseconds;
   // A payload that ended before the signalfd existed left its SIGCHLD pending: it is read below.
   for (;;) {
-    const KernelTimespec idle{0, kIdleNanoseconds};
-    const Word ready = sys(__NR_ppoll, fds, 3, seen.untold ? &idle : nullptr, nullptr, 8);
+    const std::uint64_t now = monotonic_now();
+    if (now >= deadline) end_at_wall_limit();
+    const bool look_soon = seen.untold && deadline - now > kIdleNanoseconds;
+    const KernelTimespec wait = timespec_of(look_soon ? kIdleNanoseconds : deadline - now);
+    const Word ready = sys(__NR_ppoll, fds, 3, &wait, nullptr, 8);
     if (ready == -EINTR) continue;
     if (ready < 0) exit_now(1);
-    if (ready == 0) report_totals_in_pause();
+    if (ready == 0 && look_soon) report_totals_in_pause();
     if (fds[0].revents != 0) exit_now(0);
     // Before the reaping; what else is waiting when the payload ends is taken by finish().
     if ((fds[2].revents & kPollIn) != 0)

@@ -153,6 +153,9 @@ struct FlatPlan {
   std::uint32_t audit_arch = 0;
   Span bpf;  // struct sock_filter[], 8-byte aligned
   std::uint16_t actions[kActionCount] = {};
+  // From the payload's start: init ends the run by itself when the supervisor, who does so at the
+  // wall limit, has not for a while. It may have been stopped.
+  std::uint64_t wall_nanoseconds = 0;
   std::uint64_t lock_limit = 0;  // locks of fcntl(2) and flock(2) that may be held at once
 
   Span work_directory;
@@ -204,11 +207,12 @@ enum class RecordKind : std::uint32_t {
   kHostile = 4,
   kEnded = 5,
   kInformation = 6,
+  kWallLimit = 7,  // init ended everything at its own deadline, FlatPlan::wall_nanoseconds
 };
 struct Record {
   RecordKind kind{};
   Step step{};
-  std::int32_t error = 0;  // errno; of kHostile and kEnded: why not all counts could be told
+  std::int32_t error = 0;  // errno; of what ends all: why not all counts could be told
   std::uint32_t nr = 0;
   std::uint32_t arch = 0;
   std::int32_t status = 0;

@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <time.h>
 
+#include <chrono>
 #include <cstring>
 #include <vector>
 
@@ -9,6 +10,9 @@
 
 namespace sbx::plan {
 namespace {
+
+// What a supervisor on a busy host may be late with the wall limit, before init ends the run.
+constexpr std::chrono::seconds kWallGrace{2};
 
 // What tests of a filter go by, the policy's, and what init does, the plan's, are one.
 consteval bool decisions_are_equal() {
@@ -186,6 +190,8 @@ Result<void> flatten_process(FlatPlan& flat, Blob& blob, const Plan& plan,
                 policy::kActionUnknown == kUnknownAction && decisions_are_equal());
   std::memcpy(flat.actions, plan.policy.seccomp.actions.data(), sizeof flat.actions);
   flat.lock_limit = plan.lock_limit;
+  flat.wall_nanoseconds = static_cast<std::uint64_t>(
+      std::chrono::nanoseconds(plan.policy.limits.wall_seconds + kWallGrace).count());
   flat.work_directory = blob.text(plan.work_directory);
   SBX_TRY(fill_table(flat.exec_paths, flat.exec_path_count, plan.exec_paths, "exec paths",
                      [&](const std::string& candidate) { return blob.text(candidate); }));

@@ -45,6 +45,12 @@ void Supervision::take_record(const plan::Record& record) {
       expect_the_end();
       if (!is_killed() && next_cpu_check_ != Clock::time_point::max()) check_cpu(Clock::now());
       return;
+    case plan::RecordKind::kWallLimit:
+      ending_.wall_expired = true;
+      ending_.denied_counts_are_final = record.error == 0;
+      hurry_the_end();  // init killed everything before it said so
+      expect_the_end();
+      return;
     case plan::RecordKind::kInformation:
       take_information(record);
       return;
@@ -52,6 +58,7 @@ void Supervision::take_record(const plan::Record& record) {
 }
 
 void Supervision::take_failed_step(const plan::Record& record) {
+  if (auto error = interpreter_error(*options_.plan, record)) return fail(*std::move(error));
   if (const auto status = exec_failure_status(record)) {
     // The program the caller named is not there, or is none: a result, as a shell would give it.
     err_.add(exec_failure_text(options_.plan->argv.front(), record));

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <sstream>
 #include <string>
 
 #include "runtime/policy/limits.h"
@@ -89,6 +90,28 @@ TEST_P(Endings, AProgramThatUsedTooMuchCpuTimeIsToldSoThoughItHasEnded) {
   const Finished finished = run_process(words);
   EXPECT_EQ(finished.exit_code, 124) << finished.err;
   EXPECT_EQ(json::parse(finished.out, nullptr, false)["status"], "cpu_time") << finished.out;
+}
+
+// Nor does the limit on time need whoever watches: sbx-init has it too.
+TEST_P(Endings, AProgramWhoseSupervisorIsStoppedEndsAtItsTimeAllTheSame) {
+  const std::string code =
+      "import time\nwhile True: print(time.time(), flush=True); time.sleep(0.1)";
+  std::vector<std::string> words = {
+      "bash", "-c",
+      "\"$@\" & run=$!; sleep 0.2; kill -STOP $run; sleep 12; kill -CONT $run; wait $run", "late"};
+  for (const std::string& word : command({"--json", "-t", "2", "-c", code})) words.push_back(word);
+  const Finished finished = run_process(words);
+  EXPECT_EQ(finished.exit_code, 124) << finished.err;
+  const json result = json::parse(finished.out, nullptr, false);
+  EXPECT_EQ(result["status"], "timeout") << finished.out;
+  std::istringstream times(result["stdout"].get<std::string>());
+  double first = 0;
+  double last = 0;
+  times >> first;
+  while (times >> last) {
+  }
+  EXPECT_GT(last - first, 1.0);
+  EXPECT_LT(last - first, 8.0) << "seconds that a program of two ran";
 }
 
 TEST_P(Endings, AnAllocationOverTheLimitIsAnOomKillWithItsPeak) {

@@ -122,6 +122,26 @@ class SupervisionTest : public ::testing::Test {
   std::unique_ptr<Supervision> supervision_;
 };
 
+TEST_F(SupervisionTest, AnInterpreterThatIsNotThereIsAFailureAndAProgramAResult) {
+  for (const char* const language : {"", "bash"}) {
+    plan_.language = language;
+    begin(0s);
+    plan::Record failed;
+    failed.kind = plan::RecordKind::kStepFailed;
+    failed.step = plan::Step::kExec;
+    failed.error = ENOENT;
+    ASSERT_EQ(::write(report_.get(), &failed, sizeof failed), ssize_t{sizeof failed});
+    tell(plan::RecordKind::kEnded, 127 << 8);
+    turn();
+    tell_of_inits_end();
+    turn();
+    ASSERT_TRUE(supervision_->ended());
+    const Ending ending = supervision_->take_ending();
+    EXPECT_EQ(ending.failure.has_value(), !plan_.language.empty());
+    EXPECT_EQ(ending.err.total > 0, plan_.language.empty()) << "told once";
+  }
+}
+
 TEST_F(SupervisionTest, AProgramThatEndedInTimeIsNoTimeoutThoughTheEndIsHeardOfLate) {
   begin(2900ms);
   turn();
@@ -157,6 +177,17 @@ TEST_F(SupervisionTest, AProgramThatRunsOnIsEndedAtItsLimit) {
   turn();
   ASSERT_TRUE(supervision_->ended());
   EXPECT_TRUE(supervision_->take_ending().wall_expired);
+}
+
+TEST_F(SupervisionTest, WhatInitEndedAtItsOwnDeadlineRanIntoTheLimit) {
+  begin(2s);
+  tell(plan::RecordKind::kWallLimit);
+  tell_of_inits_end();
+  turn();
+  ASSERT_TRUE(supervision_->ended());
+  const Ending ending = supervision_->take_ending();
+  EXPECT_TRUE(ending.wall_expired);
+  EXPECT_FALSE(ending.failure);
 }
 
 TEST_F(SupervisionTest, WhatIsLeftOfARunIsKilledAtItsLimitThoughTheProgramHasEnded) {
