@@ -146,13 +146,14 @@ int present(ApiClient& client, const Json& record, const Arguments& arguments) {
   const int code = exit_code_of(text_at(record, "state"));
   if (arguments.json) {
     const bool saved = arguments.save.empty() || present_artifacts(client, record, arguments);
+    if (!arguments.save.empty()) tell(render::left_out(record));
     print(record.dump(2, ' ', false, Json::error_handler_t::replace) + '\n');
     return finish_output() && saved ? code : kMachinery;
   }
   print(render::result_text(record));
   const bool saved = present_artifacts(client, record, arguments);
   flush_output();
-  tell(render::attempt_lines(record) + render::footer(record));
+  tell(render::left_out(record) + render::attempt_lines(record) + render::footer(record));
   return finish_output() && saved ? code : kMachinery;
 }
 

@@ -50,6 +50,25 @@ std::string word_of(const std::string& outcome) {
   return outcome == "not_run" ? "not run" : outcome;
 }
 
+// Of the run that the files of the result are from: the last one that ended well; with tools, of
+// those that left files.
+const Json& refused_in_result(const Json& record) {
+  static const Json kNone = Json::array();
+  const Json* last = &kNone;
+  const auto look_at = [&last](const Json& run) {
+    if (text_at(run, "status") == "ok") last = &member(run, "refused");
+  };
+  if (!member(record, "result").is_object()) return kNone;
+  for (const Json& attempt : member(record, "attempts")) {
+    look_at(member(attempt, "run"));
+    for (const Json& use : member(attempt, "tools")) {
+      const Json& run = member(use, "run");
+      if (!member(run, "files").empty() || !member(run, "refused").empty()) look_at(run);
+    }
+  }
+  return *last;
+}
+
 std::string attempt_line(const Json& attempt) {
   const std::string failure = text_at(attempt, "class");
   const std::string outcome = text_at(attempt, "outcome");
@@ -84,6 +103,26 @@ std::string result_text(const Json& record) {
     text += with_line_end(escape_for_terminal(note, Keep::kNewlinesAndTabs));
   }
   return text;
+}
+
+std::string left_out(const Json& record) {
+  constexpr std::size_t kNamed = 3;
+  std::size_t count = 0;
+  std::string named;
+  std::string unlisted;  // the sandbox names no more, and says how many they are
+  for (const Json& entry : refused_in_result(record)) {
+    const std::string path = text_at(entry, "path");
+    const std::string reason = escape_for_terminal(text_at(entry, "reason"));
+    if (path == ".") {
+      unlisted += "; " + reason;
+    } else if (++count <= kNamed) {
+      named += fmt::format("; {}: {}", cut_to_width(escape_for_terminal(path), 60), reason);
+    }
+  }
+  if (count > kNamed) named += "; … (--json names each)";
+  if (count > 0) named = fmt::format("; {} of /output: {}", count, named.substr(2));
+  const std::string all = named + unlisted;
+  return all.empty() ? all : fmt::format("left out: {}\n", all.substr(2));
 }
 
 std::string attempt_lines(const Json& record) {

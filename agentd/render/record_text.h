@@ -16,6 +16,10 @@ namespace agentd::render {
 // a line end; empty when there is none.
 [[nodiscard]] std::string result_text(const nlohmann::ordered_json& record);
 
+// A line on what the program made and the sandbox left out of the files of the result, and why.
+// Empty when it was nothing, or there is no result.
+[[nodiscard]] std::string left_out(const nlohmann::ordered_json& record);
+
 // One line for each attempt: class, time, tokens, cost.
 [[nodiscard]] std::string attempt_lines(const nlohmann::ordered_json& record);
 

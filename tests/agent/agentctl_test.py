@@ -314,6 +314,19 @@ class Agentctl(OneStand):
         self.assertFalse((self.where / "outside").exists())
         self.assertNotIn(b"\x1b", done.stdout + done.stderr)
 
+    def test_what_was_left_out_of_the_files_is_said_with_the_reason(self):
+        refused = [{"path": "big.bin", "reason": "9 bytes, over the limit of 8 for one file (file_bytes)"},
+                   {"path": ".", "reason": "2 more entries that are not listed (the limit is 1 files)"}]
+        self.stand.play([program("x")], [ran(envelope("file", path="/output/a") + "\n", [("a", b"1", "text/plain")],
+                                             refused=refused, limits_hit=["file_bytes", "files"])])
+        line = "left out: 1 of /output: big.bin: " + refused[0]["reason"] + "; " + refused[1]["reason"]
+        for words in (["ask", "q"], ["ask", "q", "--save", "out"], ["ask", "q", "--json", "--save", "out"]):
+            done = self.run_it(*words)
+            self.assertEqual((done.returncode, done.stderr.decode().splitlines().count(line)), (0, 1), done.stderr)
+            self.assertNotIn(b"left out", done.stdout)
+        self.assertIn(line, self.run_it("show", self.newest()).stderr.decode().splitlines())
+        self.assertEqual(self.run_it("ask", "q", "--json").stderr.count(b"left out"), 0, "the record says it")
+
     def test_directories_are_kept_and_the_result_is_told_apart(self):
         names = ["data.csv", "a/data.csv", "a/c/data.csv", "b/data.csv"]
         self.stand.play([program("x")], [ran(envelope("file", path="/output/a/data.csv") + "\n", [

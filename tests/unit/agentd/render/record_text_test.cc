@@ -4,6 +4,8 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <string>
+#include <vector>
 
 namespace agentd::render {
 namespace {
@@ -54,6 +56,45 @@ bool drives(const std::string& text) {
     if ((byte < 0x20 && byte != '\n' && byte != '\t') || byte == 0x7F || c1) return true;
   }
   return text.find("\xE2\x80\xAE") != std::string::npos;  // right to left from here on
+}
+
+Json refusal(const char* path, const char* reason) {
+  return {{"path", path}, {"reason", reason}};
+}
+
+Json run_with(const char* status, const std::vector<Json>& refused) {
+  return {{"status", status}, {"files", Json::array()}, {"refused", refused}};
+}
+
+TEST(LeftOut, SaysHowManyAndWhyOfTheRunThatTheFilesAreFrom) {
+  Json record = record_with(result_of("text", "x"));
+  EXPECT_EQ(left_out(record), "");
+  record["attempts"][0]["run"] = run_with("exit", {refusal("first", "socket")});
+  record["attempts"][1]["run"] = run_with("ok", {});
+  EXPECT_EQ(left_out(record), "") << "the program of the result left nothing out";
+  std::vector<Json> refused = {refusal("a\x1b[2J", "symbolic link")};
+  record["attempts"][1]["run"] = run_with("ok", refused);
+  EXPECT_FALSE(drives(left_out(record)));
+  EXPECT_EQ(left_out(record), "left out: 1 of /output: a\\x1b[2J: symbolic link\n");
+  refused[0]["path"] = "a";
+  for (const char* path : {"b", "c", "d"}) refused.push_back(refusal(path, "named pipe"));
+  refused.push_back(refusal(".", "12 more entries (the limit is 4 files)"));
+  record["attempts"][1]["run"] = run_with("ok", refused);
+  EXPECT_EQ(
+      left_out(record),
+      "left out: 4 of /output: a: symbolic link; b: named pipe; c: named pipe; … (--json names "
+      "each); 12 more entries (the limit is 4 files)\n");
+  record["result"] = nullptr;
+  EXPECT_EQ(left_out(record), "") << "no result, no files of it";
+}
+
+TEST(LeftOut, WithToolsIsOfTheLastRunThatHadFiles) {
+  Json record = record_with(result_of("text", "x"));
+  const Json with_some = {{"run", run_with("ok", {refusal(".", "at least 2 more entries")})}};
+  const Json with_none = {{"run", run_with("ok", {})}};
+  record["attempts"][0]["tools"] = Json::array({with_some, {{"run", nullptr}}});
+  record["attempts"][1]["tools"] = Json::array({with_none});
+  EXPECT_EQ(left_out(record), "left out: at least 2 more entries\n");
 }
 
 TEST(ResultText, ShowsEachTypeInItsForm) {
