@@ -9,6 +9,8 @@
 #include "http/connection/connection.h"
 #include "http/connection/core.h"
 #include "http/connection/response_head.h"
+#include "runtime/base/log.h"
+#include "runtime/base/own_limits.h"
 
 namespace sbx::http {
 namespace {
@@ -16,6 +18,8 @@ namespace {
 // When descriptors or memory are short, the backlog keeps the clients meanwhile.
 constexpr std::chrono::milliseconds kAcceptPause{100};
 constexpr int kAcceptsInARow = 64;
+constexpr std::chrono::seconds kRetryAfter{1};
+constexpr std::chrono::seconds kLogPause{30};
 
 Result<Peer> peer_of(int socket, bool is_unix) {
   if (!is_unix) return Peer{};
@@ -36,6 +40,14 @@ Problem too_many_connections(PeerLedger::Verdict verdict) {
 Problem peer_refused() {
   return {
       .status = 403, .code = problem_code::kPeerRefused, .detail = "your uid is not admitted here"};
+}
+
+Problem no_room(const Error& error) {
+  return {.status = 503,
+          .code = problem_code::kTooManyConnections,
+          .detail = "the server has no room for a connection: " + to_string(error),
+          .fix = error.fix,
+          .retry_after = kRetryAfter};
 }
 
 // One attempt and no waiting: whom we refuse gets no resources. A new socket takes it all.
@@ -68,9 +80,12 @@ struct Server::State {
   // False: none is waiting, or descriptors are short (`pause`).
   bool accept_one(const Listener& listener, bool& pause);
   void admit(UniqueFd socket, bool is_unix);
+  // Counts a connection that this process has no room for, and says so in the log now and then.
+  void note_shortage(const Error& error);
 
   Core core;
-  async::TaskGroup tasks;  // last: its tasks use the core
+  async::Deadline silent_until{};  // in the log, of shortages
+  async::TaskGroup tasks;          // last: its tasks use the core
 };
 
 async::Task<void> Server::State::accept_loop(Listener listener, async::FdWatch watch) {
@@ -81,7 +96,6 @@ async::Task<void> Server::State::accept_loop(Listener listener, async::FdWatch w
     for (int i = 0; i < kAcceptsInARow && accept_one(listener, pause); ++i) {
     }
     if (!pause) continue;
-    ++core.counters.accept_failures;
     (void)co_await core.loop.sleep_until(async::after(kAcceptPause), &core.draining);
   }
 }
@@ -89,11 +103,24 @@ async::Task<void> Server::State::accept_loop(Listener listener, async::FdWatch w
 bool Server::State::accept_one(const Listener& listener, bool& pause) {
   UniqueFd socket(::accept4(listener.fd(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
   if (!socket) {
-    pause = is_shortage(errno);
-    return errno == EINTR || errno == ECONNABORTED;
+    const int failure = errno;
+    pause = is_shortage(failure);
+    if (pause) note_shortage(name_scarcity(sys_error("accept4")));
+    return failure == EINTR || failure == ECONNABORTED;
   }
   admit(std::move(socket), listener.is_unix());
   return true;
+}
+
+void Server::State::note_shortage(const Error& error) {
+  ++core.counters.accept_failures;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < silent_until) return;
+  silent_until = now + kLogPause;
+  log::error("connections cannot be taken",
+             {{"error", to_string(error)},
+              {"fix", error.fix},
+              {"failures", static_cast<std::int64_t>(core.counters.accept_failures)}});
 }
 
 void Server::State::admit(UniqueFd socket, bool is_unix) {
@@ -105,7 +132,8 @@ void Server::State::admit(UniqueFd socket, bool is_unix) {
   }
   auto watch = async::FdWatch::watch(core.loop, socket.get());
   if (!watch) {
-    ++core.counters.accept_failures;
+    note_shortage(watch.error());
+    refuse(socket.get(), no_room(watch.error()));
     return;
   }
   const auto verdict = core.ledger.connect(peer->uid);

@@ -193,6 +193,7 @@ service::Gauges Daemon::gauges() const {
   gauges.unsaved_records = parts_->requests.unsaved();
   gauges.unwritten_charges = ledger_.unwritten();
   gauges.connections = server_.counters().connections;
+  gauges.accept_failures = server_.counters().accept_failures;
   gauges.resident_bytes = sbx::resident_bytes();
   gauges.open_fds = sbx::open_descriptors();
   gauges.cpu_seconds = sbx::cpu_seconds();

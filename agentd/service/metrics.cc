@@ -69,6 +69,9 @@ std::string Metrics::text(const Gauges& gauges) const {
   one(text, "agentd_unwritten_charges", "gauge", "Charges and releases that wait for room.",
       gauges.unwritten_charges);
   one(text, "agentd_connections", "gauge", "Open connections.", gauges.connections);
+  one(text, "agentd_accept_failures_total", "counter",
+      "Connections for which no descriptor, memory or epoll watch was left.",
+      gauges.accept_failures);
   one(text, "process_resident_memory_bytes", "gauge", "Memory.", gauges.resident_bytes);
   one(text, "process_open_fds", "gauge", "Descriptors.", gauges.open_fds);
   one(text, "process_cpu_seconds_total", "counter", "CPU time.", gauges.cpu_seconds);

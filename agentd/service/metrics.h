@@ -21,6 +21,7 @@ struct Gauges {
   std::size_t unsaved_records = 0;    // that wait for room on the disk,
   std::size_t unwritten_charges = 0;  // and settlements and releases
   std::size_t connections = 0;
+  std::uint64_t accept_failures = 0;
   std::uint64_t resident_bytes = 0;
   std::uint64_t open_fds = 0;
   double cpu_seconds = 0;

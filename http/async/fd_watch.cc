@@ -5,9 +5,11 @@
 
 #include <array>
 #include <boost/asio/posix/stream_descriptor.hpp>
+#include <cerrno>
 
 #include "http/async/event.h"
 #include "http/async/loop.h"
+#include "runtime/base/own_limits.h"
 
 namespace sbx::async {
 
@@ -33,9 +35,17 @@ Result<FdWatch> FdWatch::watch(Loop& loop, int fd) {
   (void)state->descriptor.assign(fd, failure);  // the same as `failure`
   if (failure) {
     errno = failure.value();
-    return sys_error("epoll_ctl");
+    return watch_error("epoll_ctl");
   }
   return FdWatch(std::move(state));
+}
+
+Error watch_error(std::string operation) {
+  if (errno != ENOSPC) return name_scarcity(sys_error(std::move(operation)));
+  return host_lacks(std::move(operation), ENOSPC, "this user has as many epoll watches as he may",
+                    "end programs of his that watch many descriptors, give him subordinate ids, so "
+                    "that those in sandboxes do not count as his, or raise sysctl "
+                    "fs.epoll.max_user_watches");
 }
 
 FdWatch::FdWatch(std::shared_ptr<State> state) : state_(std::move(state)) {}

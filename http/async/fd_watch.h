@@ -9,6 +9,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include "http/async/wait.h"
 #include "runtime/base/result.h"
@@ -18,7 +19,7 @@ namespace sbx::async {
 class FdWatch {
  public:
   // What epoll does not take (a regular file) is always ready. Fails when it is not open, or is
-  // watched already.
+  // watched already, and as watch_error() says.
   [[nodiscard]] static Result<FdWatch> watch(Loop& loop, int fd);
   FdWatch(FdWatch&&) noexcept;
   FdWatch& operator=(FdWatch&&) = delete;
@@ -41,5 +42,9 @@ class FdWatch {
                           const Cancellation* cancellation);
   std::shared_ptr<State> state_;  // the second owner is the operation that Asio has in flight
 };
+
+// What errno says of an epoll_ctl(2) that failed: kHost, with the fix, where the user has as many
+// watches as he may (ENOSPC), which his other programs count for too.
+[[nodiscard]] Error watch_error(std::string operation);
 
 }  // namespace sbx::async

@@ -125,6 +125,9 @@ std::string Metrics::text(const Gauges& gauges) const {
   gauge(text, "sbxd_body_bytes", "Bytes of request bodies that are held.",
         static_cast<double>(gauges.buffered_bytes));
   gauge(text, "sbxd_connections", "Open connections.", static_cast<double>(gauges.connections));
+  counter(text, "sbxd_accept_failures_total",
+          "Connections for which no descriptor, memory or epoll watch was left.",
+          gauges.accept_failures);
   gauge(text, "sbxd_sessions", "Sessions that exist.", static_cast<double>(gauges.sessions));
   counter(text, "sbxd_sessions_made_total", "Sessions made.", gauges.sessions_made);
   heading(text, "sbxd_sessions_ended_total", "counter", "Sessions that ended, by why.");

@@ -35,7 +35,7 @@ struct Gauges {
   std::uint64_t memory_reserved = 0, memory_budget = 0;
   std::uint64_t answers = 0, answer_budget = 0;
   std::uint64_t unsent_bytes = 0, buffered_bytes = 0;
-  std::uint64_t connections = 0;
+  std::uint64_t connections = 0, accept_failures = 0;
   std::uint64_t sessions = 0;
   std::uint64_t sessions_made = 0, sessions_deleted = 0, sessions_idle = 0, sessions_aged = 0;
   std::uint64_t resident_bytes = 0;

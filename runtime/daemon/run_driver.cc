@@ -39,9 +39,9 @@ class Interest {
       event.events = static_cast<std::uint32_t>(static_cast<unsigned short>(entry.events));
       event.data.fd = entry.fd;
       if (::epoll_ctl(fd_.get(), EPOLL_CTL_MOD, entry.fd, &event) == 0) continue;
-      if (errno != ENOENT) return sys_error("epoll_ctl(MOD)");
+      if (errno != ENOENT) return async::watch_error("epoll_ctl(MOD)");
       if (::epoll_ctl(fd_.get(), EPOLL_CTL_ADD, entry.fd, &event) != 0) {
-        return sys_error("epoll_ctl(ADD)");
+        return async::watch_error("epoll_ctl(ADD)");
       }
     }
     for (const int number : watched_) {

@@ -208,6 +208,7 @@ Gauges Service::gauges() const {
   gauges.sessions_idle = sessions.expired_idle;
   gauges.sessions_aged = sessions.expired_age;
   gauges.connections = server_.counters().connections;
+  gauges.accept_failures = server_.counters().accept_failures;
   gauges.resident_bytes = resident_bytes();
   gauges.open_fds = open_descriptors();
   gauges.cpu_seconds = cpu_seconds();

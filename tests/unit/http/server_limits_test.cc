@@ -1,4 +1,7 @@
 // Each limit of the server: at it, and one past it.
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include "tests/unit/http/server_fixture.h"
 
 namespace sbx::http {
@@ -62,6 +65,22 @@ RawClient settled(const RunningServer& server) {
   RawClient client = server.connect();
   EXPECT_EQ(client.ask(http_request("GET", "/hello")).status, 200);
   return client;
+}
+
+TEST(Limits, AConnectionForWhichNoDescriptorIsLeftIsCountedAndTakenLater) {
+  RunningServer server;
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
+  const int next = ::dup(STDIN_FILENO);
+  ASSERT_GE(next, 0);
+  ::close(next);
+  const rlimit tight{static_cast<rlim_t>(next) + 1, old.rlim_max};  // one more, the client's own
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &tight), 0);
+  RawClient client = server.connect();
+  const bool counted = server.wait_until([&] { return server.counters().accept_failures > 0; });
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &old), 0);
+  EXPECT_TRUE(counted);
+  EXPECT_EQ(client.ask(http_request("GET", "/hello")).status, 200);
 }
 
 TEST(Limits, ConnectionsOfOnePeer) {
