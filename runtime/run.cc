@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "runtime/base/own_limits.h"
 #include "runtime/base/sys.h"
 #include "runtime/collect/make_outcome.h"
 #include "runtime/workspace/walker.h"
@@ -56,10 +57,14 @@ Result<std::unique_ptr<RunInFlight>> RunInFlight::start(const RunEnvironment& en
                                                         plan::Request request, RunHooks hooks) {
   std::unique_ptr<RunInFlight> run(
       new RunInFlight(environment, std::move(request), std::move(hooks)));
-  SBX_TRY(run->make_plan());
-  SBX_TRY(run->acquire());
-  SBX_TRY(run->spawn());
+  if (auto begun = run->begin(); !begun) return name_scarcity(std::move(begun).error());
   return run;
+}
+
+Result<void> RunInFlight::begin() {
+  SBX_TRY(make_plan());
+  SBX_TRY(acquire());
+  return spawn();
 }
 
 Result<void> RunInFlight::make_plan() {

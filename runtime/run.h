@@ -54,6 +54,7 @@ class RunInFlight final : public Run {
   enum class Phase { kSupervising, kCollecting, kSaving, kReleasing, kDone };
 
   RunInFlight(const RunEnvironment& environment, plan::Request request, RunHooks hooks);
+  [[nodiscard]] Result<void> begin();
   [[nodiscard]] Result<void> make_plan();
   [[nodiscard]] Result<void> acquire();
   [[nodiscard]] Result<void> spawn();

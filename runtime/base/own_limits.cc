@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <string>
+#include <utility>
 
 namespace sbx {
 namespace {
@@ -67,7 +68,24 @@ std::string scarcity_fix(int sys_errno) {
     return "free memory, or allow more where this is started from: ulimit -d and -v, or LimitDATA= "
            "and LimitAS= of the unit";
   }
+  if (sys_errno == EMFILE) {
+    return "allow more open files where this is started from: ulimit -n, or LimitNOFILE= of the "
+           "unit";
+  }
+  if (sys_errno == ENFILE) return "raise sysctl fs.file-max";
+  if (sys_errno == ETOOMANYREFS) {
+    return "end programs of this user that pass descriptors on, or give him subordinate ids, so "
+           "that those in sandboxes do not count as his ('sbx-run doctor' tells how)";
+  }
   return {};
+}
+
+Error name_scarcity(Error error) {
+  std::string fix = scarcity_fix(error.sys_errno);
+  if (fix.empty() || error.code != ErrorCode::kInternal) return error;
+  error.code = ErrorCode::kHost;
+  error.fix = std::move(fix);
+  return error;
 }
 
 }  // namespace sbx

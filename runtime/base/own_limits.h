@@ -15,8 +15,12 @@ void raise_soft_limits();
 // our work: what fails for want of a descriptor would be told as something else.
 [[nodiscard]] Result<void> check_own_limits();
 
-// What to do where fork(2) or the like says that there is no process (EAGAIN) or no memory (ENOMEM)
-// to be had; empty for any other errno.
+// What to do where a call says that we have no process (EAGAIN), memory (ENOMEM) or descriptor
+// (EMFILE, ENFILE) left, or that our user has as many on their way through sockets as he may
+// (ETOOMANYREFS); empty for any other errno.
 [[nodiscard]] std::string scarcity_fix(int sys_errno);
+
+// `error` as the host's lack (kHost), with that fix, where it is of such an errno; else as it is.
+[[nodiscard]] Error name_scarcity(Error error);
 
 }  // namespace sbx

@@ -3,6 +3,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/base/own_limits.h"
+
 namespace sbx::supervise {
 namespace {
 
@@ -10,7 +12,7 @@ constexpr int exit_status(int code) {
   return code << 8;
 }
 
-const char* fix_for(const plan::Record& record) {
+std::string fix_for(const plan::Record& record) {
   switch (record.step) {
     case plan::Step::kProc:
       return "proc cannot be mounted where the caller's own /proc is masked (in a container): run "
@@ -23,9 +25,10 @@ const char* fix_for(const plan::Record& record) {
     case plan::Step::kUserNamespace:
       return "raise sysctl user.max_user_namespaces";
     case plan::Step::kFill:
-      return record.error == ENOMEM ? "raise --memory: files given to a run count in it" : "";
+      if (record.error == ENOMEM) return "raise --memory: files given to a run count in it";
+      return scarcity_fix(record.error);
     default:
-      return "";
+      return scarcity_fix(record.error);
   }
 }
 
@@ -33,11 +36,11 @@ const char* fix_for(const plan::Record& record) {
 
 Error step_error(const plan::Record& record) {
   Error error;
-  error.code = *fix_for(record) != '\0' ? ErrorCode::kHost : ErrorCode::kInternal;
   error.stage = "child";
   error.operation = plan::step_name(record.step);
   error.sys_errno = record.error;
   error.fix = fix_for(record);
+  error.code = error.fix.empty() ? ErrorCode::kInternal : ErrorCode::kHost;
   return error;
 }
 
@@ -64,6 +67,18 @@ std::optional<int> exec_failure_status(const plan::Record& record) {
 
 std::string exec_failure_text(const std::string& program, const plan::Record& record) {
   return "sbx: cannot run '" + program + "': " + std::strerror(record.error) + "\n";
+}
+
+std::optional<Error> interpreter_error(const plan::Plan& plan, const plan::Record& record) {
+  if (plan.language.empty() || record.error == E2BIG || !exec_failure_status(record)) {
+    return std::nullopt;
+  }
+  Error error =
+      host_lacks("interpreter", record.error, plan.argv.front(),
+                 plan.image.is_host() ? "install it on this host, or name an image with --rootfs"
+                                      : "rebuild the image: ./scripts/image --force");
+  error.stage = "child";
+  return error;
 }
 
 }  // namespace sbx::supervise

@@ -6,6 +6,7 @@
 
 #include "runtime/base/result.h"
 #include "runtime/plan/flat_plan.h"
+#include "runtime/plan/plan.h"
 
 namespace sbx::supervise {
 
@@ -16,5 +17,10 @@ namespace sbx::supervise {
 // program, too long): the wait status a shell would give, 127 or 126. nullopt: it is our failure.
 [[nodiscard]] std::optional<int> exec_failure_status(const plan::Record& record);
 [[nodiscard]] std::string exec_failure_text(const std::string& program, const plan::Record& record);
+
+// The same in a run of a language, whose interpreter nobody named: kHost, with the fix, since it is
+// the image that is broken. nullopt for what the caller's arguments have a part in (E2BIG).
+[[nodiscard]] std::optional<Error> interpreter_error(const plan::Plan& plan,
+                                                     const plan::Record& record);
 
 }  // namespace sbx::supervise

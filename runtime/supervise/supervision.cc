@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "runtime/base/own_limits.h"
 #include "runtime/base/sys.h"
 
 namespace sbx::supervise {
@@ -161,7 +162,7 @@ void Supervision::take_answer(const spawn::AnswerPacket& answer, std::vector<Uni
       error.operation.assign(answer.operation,
                              ::strnlen(answer.operation, sizeof answer.operation));
       error.sys_errno = answer.error;
-      fail(std::move(error));
+      fail(name_scarcity(std::move(error)));
       finish();
       return;
     }

@@ -26,7 +26,7 @@ TEST(Places, OfTheEnvironmentAreAbsoluteAndTheFirstOfAList) {
 }
 
 TEST(Places, WhoseDiskFailsAreTheHostsLackWithTheFix) {
-  for (const int cause : {ENOSPC, EDQUOT, EROFS, EIO}) {
+  for (const int cause : {ENOSPC, EDQUOT, EROFS, EIO, EFBIG}) {
     errno = cause;
     const Error named = name_disk_failure(sys_error("pwrite", "a file"));
     EXPECT_EQ(named.code, ErrorCode::kHost) << cause;
