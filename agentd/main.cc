@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <string>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -11,6 +12,7 @@
 #include "agentd/daemon/daemon.h"
 #include "agentd/daemon/startup.h"
 #include "agentd/redact/redactor.h"
+#include "runtime/base/own_limits.h"
 #include "runtime/base/service.h"
 
 namespace agentd::daemon {
@@ -41,12 +43,15 @@ int check_config(const Arguments& arguments) {
                           "was not looked at\n");
 }
 
-int run(const Arguments& arguments) {
+int run(const Arguments& arguments) try {
   auto signals = sbx::block_ending_signals();
   if (!signals) return refuse(signals.error());
   auto started = start_up(arguments);
   if (!started) return refuse(started.error());
   return serve(*std::move(started), *std::move(signals));
+} catch (const std::system_error& failure) {  // how std::thread says that there can be none
+  const int number = failure.code().value();
+  return refuse(sbx::host_lacks("pthread_create", number, {}, sbx::scarcity_fix(number)));
 }
 
 int dispatch(const Arguments& arguments) {

@@ -14,6 +14,7 @@
 #include "agentd/providers/recordings.h"
 #include "agentd/store/clock.h"
 #include "runtime/base/log.h"
+#include "runtime/base/own_limits.h"
 
 namespace agentd::daemon {
 namespace {
@@ -170,6 +171,8 @@ Result<Started> start_up(const Arguments& arguments) {
   if (const auto level = sbx::log::level_from_name(configuration.log_level)) {
     sbx::log::set_level(*level);
   }
+  sbx::raise_soft_limits();
+  SBX_TRY(sbx::check_own_limits());
   SBX_ASSIGN(config::Places places, config::choose_places(configuration, ::geteuid() == 0));
   SBX_TRY(config::make_places(places));
   SBX_ASSIGN(sbx::UniqueFd state_lock, config::lock_state(places.state_dir));

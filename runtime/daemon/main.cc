@@ -4,10 +4,12 @@
 
 #include <cstdio>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "http/listener.h"
 #include "runtime/base/log.h"
+#include "runtime/base/own_limits.h"
 #include "runtime/base/service.h"
 #include "runtime/daemon/arguments.h"
 #include "runtime/daemon/audit_verify.h"
@@ -39,12 +41,15 @@ int check_config(const Arguments& arguments) {
   return print("sbxd: the configuration is right\n");
 }
 
-int run(const Arguments& arguments) {
+int run(const Arguments& arguments) try {
   auto signals = block_ending_signals();
   if (!signals) return refuse(signals.error());
   auto started = start_up(arguments);
   if (!started) return refuse(started.error());
   return serve(*std::move(started), *std::move(signals));
+} catch (const std::system_error& failure) {  // how std::thread says that there can be none
+  const int number = failure.code().value();
+  return refuse(host_lacks("pthread_create", number, {}, scarcity_fix(number)));
 }
 
 int dispatch(const Arguments& arguments) {

@@ -1,10 +1,12 @@
 #include "runtime/daemon/readiness.h"
 
+#include <cerrno>
 #include <chrono>
 #include <utility>
 
 #include "http/async/fd_watch.h"
 #include "runtime/base/log.h"
+#include "runtime/base/own_limits.h"
 #include "runtime/daemon/config_check.h"
 #include "runtime/spawn/spawner.h"
 
@@ -15,6 +17,7 @@ using http::Problem;
 using std::chrono::seconds;
 
 constexpr seconds kAskPeriod{5};
+constexpr seconds kAskAgain{1};
 constexpr seconds kRetryAfter{5};
 
 }  // namespace
@@ -31,6 +34,13 @@ std::optional<Problem> Readiness::problem() {
                    .code = kSandboxUnavailable,
                    .detail = "No run can start: " + silence_->detail + ".",
                    .fix = silence_->fix,
+                   .retry_after = kRetryAfter};
+  }
+  if (shortage_) {
+    return Problem{.status = 503,
+                   .code = "host_lacks",
+                   .detail = "No run can start: " + to_string(*shortage_) + ".",
+                   .fix = shortage_->fix,
                    .retry_after = kRetryAfter};
   }
   if (auto usable = check_audit(); !usable) {
@@ -78,13 +88,26 @@ void Readiness::end_silence() {
   log::info("the spawner answers again");
 }
 
+void Readiness::note_shortage(const Error& error) {
+  // What passes as runs end, a full queue or no descriptor, the runs themselves tell.
+  if (error.sys_errno != ETOOMANYREFS) return;
+  if (!shortage_) {
+    log::error("no run can start", {{"error", to_string(error)}, {"fix", error.fix}});
+  }
+  shortage_ = error;
+}
+
 // One question at a time, so that they do not fill the queue of a spawner that was stopped. It is
 // waited for until it is answered: then runs can start again.
 async::Task<void> Readiness::ask_spawner() {
   for (;;) {
-    (void)co_await loop_.sleep_until(async::after(kAskPeriod));
+    (void)co_await loop_.sleep_until(async::after(shortage_ ? kAskAgain : kAskPeriod));
     const auto answer = sandbox_.ask_spawner();
-    if (!answer) continue;  // a full queue, or no descriptor: the runs tell
+    if (!answer) {
+      note_shortage(name_scarcity(answer.error()));
+      continue;
+    }
+    if (std::exchange(shortage_, std::nullopt)) log::info("runs can start again");
     auto watch = async::FdWatch::watch(loop_, answer->get());
     if (!watch) continue;
     const auto late = async::after(spawn::kAnswerPatience);

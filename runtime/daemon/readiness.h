@@ -44,12 +44,15 @@ class Readiness {
 
  private:
   void end_silence();
+  // No descriptor can be sent to the spawner, and so no run: others of our user have too many on
+  // their way.
+  void note_shortage(const Error& error);
 
   async::Loop& loop_;
   Sandbox& sandbox_;
   AuditLog& audit_;
   std::string disabled_;
-  std::optional<Error> silence_;
+  std::optional<Error> silence_, shortage_;
   bool has_image_ = true;
 };
 

@@ -157,6 +157,7 @@ Result<Started> start_up(const Arguments& arguments) {
     log::warning("configuration", {{"what", warning}});
   }
   raise_soft_limits();  // a run takes about 16 descriptors: with few, fewer are possible at once
+  SBX_TRY(check_own_limits());
   const bool root = ::geteuid() == 0;
   std::optional<ServiceUser> user;
   if (root) {
