@@ -76,6 +76,20 @@ TEST_P(DaemonLife, AMistakeInTheConfigurationNamesItsPlace) {
   EXPECT_EQ(checked.exit_code, 2);
 }
 
+TEST_P(DaemonLife, AHardLimitUnderWhichNothingRunsIsNamedAtTheStart) {
+  ground().write_configuration("");
+  const std::vector<std::string> words =
+      ground().command({"--socket", ground().socket(), "--state-dir", state_dir()});
+  for (const char* const limit : {"ulimit -n 64", "ulimit -s 64"}) {
+    std::vector<std::string> limited{"/bin/bash", "-c", std::string(limit) + R"(; exec "$0" "$@")"};
+    limited.insert(limited.end(), words.begin(), words.end());
+    const Finished finished = run_process(limited, ground().options());
+    EXPECT_EQ(finished.exit_code, 1) << limit << finished.err;
+    EXPECT_THAT(finished.err, testing::AllOf(HasSubstr("hard limit"), HasSubstr("fix: "))) << limit;
+    EXPECT_FALSE(std::filesystem::exists(state_dir())) << limit;
+  }
+}
+
 // What is right in itself, and cannot be meant or is not there.
 TEST_P(DaemonLife, TheCheckSaysWhatTheStartWouldSay) {
   for (const char* mistaken :
