@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <openssl/crypto.h>
+#include <strings.h>
 
 #include "agentd/redact/random_hex.h"
 
@@ -32,7 +33,10 @@ bool TcpGuard::has_token(const sbx::http::Request& request) const {
     return true;
   }
   const auto field = request.headers.find("Authorization").value_or("");
-  return field.starts_with(kBearer) && same(field.substr(kBearer.size()), token);
+  // The scheme's case does not matter (RFC 9110, 11.1).
+  const bool bearer = field.size() >= kBearer.size() &&
+                      ::strncasecmp(field.data(), kBearer.data(), kBearer.size()) == 0;
+  return bearer && same(field.substr(kBearer.size()), token);
 }
 
 std::optional<Problem> TcpGuard::check(const sbx::http::Request& request) const {

@@ -21,9 +21,10 @@ std::string guard_code(const std::string& target, const sbx::http::Headers& head
 TEST(TcpGuard, TheTokenMayComeInTwoWays) {
   const std::string query = std::string("/?token=") + kToken;
   EXPECT_EQ(guard_code(query, {{"Host", "127.0.0.1:8765"}}), "ok");
-  EXPECT_EQ(guard_code("/", {{"Host", "localhost:8765"},
-                             {"Authorization", std::string("Bearer ") + kToken}}),
-            "ok");
+  for (const std::string scheme : {"Bearer ", "bearer ", "BEARER "}) {
+    EXPECT_EQ(guard_code("/", {{"Host", "localhost:8765"}, {"Authorization", scheme + kToken}}),
+              "ok");
+  }
   EXPECT_EQ(guard_code(query, {{"Host", "[::1]:8765"}}), "ok");
 }
 
