@@ -117,11 +117,12 @@ std::string with_subject(const envelope::Violation& violation) {
   return fmt::format("{}: {}", violation.detail, redact::first_words(violation.subject, kMaxQuote));
 }
 
+// Behind what was found, which has no full stop.
 std::string cut_text(const RunResult& run) {
   if (run.out_dropped == 0) return {};
   return fmt::format(
-      " Of stdout, which was too long, {} bytes in the middle were not kept: print less, and save "
-      "as a file what is large.",
+      ". Of stdout, which was too long, {} bytes in the middle were not kept: print less, and save "
+      "as a file what is large",
       run.out_dropped);
 }
 
@@ -203,7 +204,7 @@ Judgement judge_envelope(const RunResult& run, const Redactor& redactor) {
     evidence += fmt::format("{} in /output was not taken: {}\n", entry.path, entry.reason);
   }
   evidence += end_of_stdout(run, redactor);
-  judgement.repair = {RepairKind::kEnvelope, violation.detail + "." + cut_text(run),
+  judgement.repair = {RepairKind::kEnvelope, violation.detail + cut_text(run) + ".",
                       std::move(evidence)};
   return judgement;
 }

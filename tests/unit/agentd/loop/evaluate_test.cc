@@ -103,6 +103,7 @@ TEST(Evaluate, ALastLineThatLostItsMiddleIsNoResultHoweverItLooks) {
     EXPECT_EQ(judgement.failure, FailureClass::kEnvelope) << cut;
     EXPECT_EQ(judgement.code, "cut_output");
     for (const std::string& text : {judgement.repair.problem, judgement.detail}) {
+      EXPECT_NE(text.find("not kept whole. Of stdout"), std::string::npos) << text;
       EXPECT_NE(text.find("12345 bytes"), std::string::npos) << text;
       EXPECT_NE(text.find("as a file"), std::string::npos) << text;
     }
