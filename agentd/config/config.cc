@@ -155,8 +155,8 @@ struct Reader {
   std::string_view origin;
 
   [[nodiscard]] Result<double> number(const TomlValue& item) const {
-    if (item.kind != TomlKind::kFloat) {
-      SBX_TRY(sbx::check_kind(origin, item, TomlKind::kInteger));
+    if (item.kind != TomlKind::kInteger) {
+      SBX_TRY(sbx::check_kind(origin, item, TomlKind::kFloat));
     }
     const double read = std::strtod(item.text.c_str(), nullptr);
     if (!(read >= key.min && read <= key.max)) {  // NaN as well

@@ -108,8 +108,13 @@ sbx::Result<sbx::UniqueFd> lock_state(const std::string& state_dir) {
   const std::string path = state_dir + "/" + kLock;
   auto file = sbx::sys::open(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
   if (!file) {
-    return sbx::host_lacks("open", file.error().sys_errno, path,
-                           sbx::sys::is_full(file.error().sys_errno)
+    const int why = file.error().sys_errno;
+    if (why == ELOOP || why == EISDIR || why == ENXIO) {
+      return sbx::host_lacks("open", 0, path + " is not a regular file",
+                             "move it away; a new one is made");
+    }
+    return sbx::host_lacks("open", why, path,
+                           sbx::sys::is_full(why)
                                ? sbx::kMakeRoom
                                : "make the state directory writable for agentd, or name another "
                                  "with --state-dir");

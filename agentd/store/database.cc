@@ -117,6 +117,11 @@ struct Database::State {
 };
 
 sbx::Result<Database> Database::open(const DatabaseOptions& options) {
+  struct stat info{};
+  if (::lstat(options.path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
+    return sbx::host_lacks("open", 0, options.path + " is not a regular file",
+                           "move it away; a new one is made");
+  }
   // SQLite gives -wal and -shm the mode of the file itself. Closed before SQLite opens it: to close
   // any descriptor of a file drops all the locks that this process holds of it (POSIX), and a
   // database that is not locked loses its log to the next reader that leaves.

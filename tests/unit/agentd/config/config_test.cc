@@ -75,6 +75,8 @@ TEST(Config, MistakesAreNamedWithFileLineAndKey) {
       std::string::npos);
   EXPECT_NE(error_of("max_running = \"3\"").find("must be an integer"), std::string::npos);
   EXPECT_NE(error_of("max_running = 2.5").find("must be an integer"), std::string::npos);
+  EXPECT_NE(error_of("[budget]\ncost_usd = \"0.02\"").find("must be a number, not a string"),
+            std::string::npos);
   EXPECT_NE(error_of("[budget]\ncost_usd = nan").find("out of range"), std::string::npos);
   EXPECT_NE(error_of("[budget]\nattempts = -1").find("out of range"), std::string::npos);
   EXPECT_NE(error_of("[budget]\nwall_seconds = 1.9").find("out of range: 2 to"), std::string::npos);
@@ -211,6 +213,13 @@ TEST(Places, AStateDirectoryIsForOneAgentdAtATime) {
   }
   EXPECT_TRUE(lock_state(directory.path())) << "free again";
   EXPECT_FALSE(lock_state(directory.path() + "/none"));
+  const std::string lock = directory.path() + "/agentd.lock";
+  ASSERT_EQ(::unlink(lock.c_str()), 0);
+  ASSERT_EQ(::symlink("elsewhere", lock.c_str()), 0);
+  const auto linked = lock_state(directory.path());
+  ASSERT_FALSE(linked);
+  EXPECT_EQ(linked.error().detail, lock + " is not a regular file");
+  EXPECT_EQ(linked.error().fix, "move it away; a new one is made");
 }
 
 TEST(Places, TheStateDirectoryIsOursAloneAndNobodyElses) {

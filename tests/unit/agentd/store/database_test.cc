@@ -2,6 +2,7 @@
 #include "agentd/store/database.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,6 +50,20 @@ class OtherReader {
   int pipe_[2] = {-1, -1};
   pid_t pid_ = -1;
 };
+
+TEST(Database, InThePlaceOfWhichSomethingElseStandsIsNamedWithAFix) {
+  const sbx::test::TemporaryDirectory directory;
+  const std::string pipe = directory.path() + "/pipe.db";
+  const std::string link = directory.path() + "/link.db";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  ASSERT_EQ(::symlink("elsewhere", link.c_str()), 0);
+  for (const std::string& path : {pipe, link, directory.path()}) {
+    const auto opened = Database::open({.path = path});
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(opened.error().detail, path + " is not a regular file");
+    EXPECT_EQ(opened.error().fix, "move it away; a new one is made");
+  }
+}
 
 // Whoever is the last to close a database takes its log away; a process whose locks are gone is
 // not counted, and goes on to write into a log that nobody will find.
