@@ -6,12 +6,14 @@
 #include <utility>
 
 #include "agentd/loop/driver.h"
+#include "agentd/loop/ending_text.h"
 #include "agentd/loop/tools_driver.h"
 #include "agentd/redact/random_hex.h"
 #include "agentd/service/attempt_log.h"
 #include "agentd/service/clean_artifacts.h"
 #include "agentd/store/clock.h"
 #include "runtime/base/log.h"
+#include "runtime/base/places.h"
 
 namespace agentd::service {
 
@@ -250,6 +252,7 @@ Task<void> RequestService::store_artifacts(LiveRequest& live) {
   live.record.artifacts = co_await parts_.pool.run(cleaning);
   const auto written = co_await write_files(live);
   if (written) co_return;
+  const sbx::Error why = sbx::name_disk_failure(written.error());
   live.record.artifacts.clear();
   // A result without its files is none.
   if (live.record.state.ending.reason == loop::Reason::kPassed) {
@@ -258,9 +261,10 @@ Task<void> RequestService::store_artifacts(LiveRequest& live) {
   } else {
     live.record.reason_text += "; its files could not be stored: ";
   }
-  live.record.reason_text += written.error().detail;
+  live.record.reason_text = loop::with_fix(live.record.reason_text + to_string(why), why.fix);
+  live.record.reason_fix = why.fix;
   sbx::log::error("artifacts could not be stored",
-                  {{"request", live.record.id}, {"error", to_string(written.error())}});
+                  {{"request", live.record.id}, {"error", to_string(why)}});
 }
 
 Task<void> RequestService::prune() {
