@@ -58,6 +58,9 @@ Error name_disk_failure(Error error) {
     error.fix = kMakeRoom;
   } else if (cause == EROFS) {
     error.fix = "mount the file system that it is on for writing";
+  } else if (cause == EFBIG) {
+    error.fix =
+        "allow larger files where this is started from: ulimit -f, or LimitFSIZE= of the unit";
   } else if (cause == EIO) {
     error.fix = "see what the kernel's log (dmesg) says of the disk that it is on";
   } else {

@@ -15,8 +15,8 @@ namespace sbx {
 inline constexpr const char* kMakeRoom = "make room on the file system that it is on";
 
 // `error` as the host's lack (kHost), with the fix, where the disk that it is about is full, over
-// quota, read-only or broken; any other as it is. For writes of our own alone: to a run, its own
-// file systems may be full.
+// quota, read-only or broken, or where our own limit on a file's size is in the way; any other as
+// it is. For writes of our own alone: to a run, its own file systems may be full.
 [[nodiscard]] Error name_disk_failure(Error error);
 
 // An absolute path in the environment, the first where it is a list (systemd.exec(5)); else empty.

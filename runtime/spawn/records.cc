@@ -16,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "runtime/base/own_limits.h"
 #include "runtime/base/places.h"
 #include "runtime/base/sys.h"
 
@@ -61,11 +62,22 @@ Result<UniqueFd> open_own_directory(int parent, const std::string& name, const s
   return fd;
 }
 
+// That `path`, a directory of ours, does not take a file, with what to do: but for what we have too
+// little of ourselves, whoever starts us has the fix.
+Error cannot_write(Error error, const std::string& path) {
+  error.detail = path;
+  error = name_disk_failure(std::move(error));
+  if (!error.fix.empty() || !scarcity_fix(error.sys_errno).empty()) return error;
+  return host_lacks(std::move(error.operation), error.sys_errno, std::move(error.detail),
+                    "let the caller write it, or set runtime_dir in runtime.toml to another");
+}
+
 Result<UniqueFd> make_own_directory(int parent, const std::string& name, const std::string& shown,
                                     mode_t mode = 0700) {
   if (::mkdirat(parent, name.c_str(), mode) != 0) {
     if (errno != EEXIST) {
-      return host_lacks("mkdir", errno, shown, "make it a directory that you can write");
+      return name_disk_failure(
+          host_lacks("mkdir", errno, shown, "make it a directory that you can write"));
     }
   } else if (::fchmodat(parent, name.c_str(), mode, 0) != 0) {  // whatever the umask took away
     return sys_error("chmod", shown);
@@ -111,6 +123,33 @@ bool lock(int fd) {
   return ::flock(fd, LOCK_EX | LOCK_NB) == 0;
 }
 
+// A file without a name, ours alone and locked.
+Result<UniqueFd> write_unnamed(int directory, std::string_view content) {
+  SBX_ASSIGN(UniqueFd fd, sys::open_at(directory, ".", O_TMPFILE | O_RDWR, 0600));
+  if (::fchmod(fd.get(), 0600) != 0) return sys_error("fchmod");
+  if (!lock(fd.get())) return sys_error("flock");
+  SBX_TRY(sys::write_all(fd.get(), content));
+  return fd;
+}
+
+Result<UniqueFd> write_record(const RuntimeDirectory& directory, const std::string& id) {
+  const int runs = directory.runs_fd();
+  SBX_ASSIGN(UniqueFd fd, write_unnamed(runs, record_json(id, directory.owner())));
+  const std::string from = "/proc/self/fd/" + std::to_string(fd.get());
+  const std::string name = id + std::string(kSuffix);
+  if (::linkat(AT_FDCWD, from.c_str(), runs, name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
+    return sys_error("linkat");
+  }
+  return fd;
+}
+
+Result<void> check_takes_files(int directory, const std::string& path) {
+  if (auto fd = write_unnamed(directory, "{}\n"); !fd) {
+    return cannot_write(std::move(fd).error(), path);
+  }
+  return {};
+}
+
 // SECURITY: what lies in the directory was put there by whatever runs as this user. Only a regular
 // file of his, under no link, is a record or an id's lock; the rest is never waited for, and left.
 Result<UniqueFd> open_own_file(int parent, const std::string& name, int flags, mode_t mode = 0) {
@@ -137,7 +176,7 @@ Result<std::optional<IdLease>> try_lease(const RuntimeDirectory& directory, std:
   auto fd = open_own_file(directory.ids_fd(), std::to_string(index), O_RDWR | O_CREAT, 0600);
   if (!fd) {
     if (is_something_else(fd.error())) return std::optional<IdLease>();
-    return std::move(fd).error();
+    return cannot_write(std::move(fd).error(), directory.path() + "/ids");
   }
   if (!lock(fd->get())) return std::optional<IdLease>();
   // A file made under a strange umask would shut its own owner out the next time.
@@ -164,20 +203,27 @@ Result<RuntimeDirectory> RuntimeDirectory::open(const std::string& configured) {
 
 Result<void> RuntimeDirectory::check(const std::string& configured) {
   const std::string path = path_for(configured);
-  const auto writable = [](const std::string& parent, const std::string& made) -> Result<void> {
-    if (::access(parent.c_str(), W_OK | X_OK) == 0) return {};
-    return host_lacks("access", errno, parent + ", where " + made + " would be made",
-                      "set runtime_dir in runtime.toml to a directory that you can make");
+  const auto can_hold = [](const std::string& parent, const std::string& made) -> Result<void> {
+    if (::access(parent.c_str(), W_OK | X_OK) != 0) {
+      return host_lacks("access", errno, parent + ", where " + made + " would be made",
+                        "set runtime_dir in runtime.toml to a directory that you can make");
+    }
+    SBX_ASSIGN(const UniqueFd fd, sys::open(parent, O_PATH | O_DIRECTORY));
+    return check_takes_files(fd.get(), parent);
   };
   UniqueFd top;
   SBX_ASSIGN(const bool is_there, look_at_directory(AT_FDCWD, path, path, top));
-  if (!is_there) return writable(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)), path);
-  for (const std::string& name : {std::string("runs"), std::string("ids")}) {
-    UniqueFd inside;
-    SBX_ASSIGN(const bool found, look_at_directory(top.get(), name, path + "/" + name, inside));
-    if (!found) SBX_TRY(writable(path, path + "/" + name));
+  if (!is_there) return can_hold(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)), path);
+  UniqueFd runs;
+  UniqueFd ids;
+  for (const auto& [name, inside] : {std::pair("runs", &runs), std::pair("ids", &ids)}) {
+    const std::string below = path + "/" + name;
+    SBX_ASSIGN(const bool found, look_at_directory(top.get(), name, below, *inside));
+    if (!found) return can_hold(path, below);
   }
-  return {};
+  const RuntimeDirectory directory(path, std::move(runs), std::move(ids));
+  SBX_ASSIGN(const Record record, Record::create(directory, new_run_id()));
+  return check_takes_files(directory.ids_fd(), path + "/ids");  // an id's lock, while the record is
 }
 
 RuntimeDirectory::RuntimeDirectory(std::string path, UniqueFd runs, UniqueFd ids)
@@ -225,17 +271,9 @@ std::vector<std::string> RuntimeDirectory::remove_dead_records() const {
 }
 
 Result<Record> Record::create(const RuntimeDirectory& directory, const std::string& id) {
-  const int runs = directory.runs_fd();
-  SBX_ASSIGN(UniqueFd fd, sys::open_at(runs, ".", O_TMPFILE | O_RDWR, 0600));
-  if (::fchmod(fd.get(), 0600) != 0) return sys_error("fchmod", "run record");
-  if (!lock(fd.get())) return sys_error("flock", "run record");
-  SBX_TRY(sys::write_all(fd.get(), record_json(id, directory.owner())));
-  const std::string from = "/proc/self/fd/" + std::to_string(fd.get());
-  const std::string name = id + std::string(kSuffix);
-  if (::linkat(AT_FDCWD, from.c_str(), runs, name.c_str(), AT_SYMLINK_FOLLOW) != 0) {
-    return sys_error("linkat", "run record " + name);
-  }
-  return Record(id, runs, std::move(fd));
+  auto fd = write_record(directory, id);
+  if (!fd) return cannot_write(std::move(fd).error(), directory.path() + "/runs");
+  return Record(id, directory.runs_fd(), *std::move(fd));
 }
 
 Record::~Record() {

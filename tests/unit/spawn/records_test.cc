@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -120,9 +121,11 @@ TEST_F(Directories, ThatCannotBeMadeSayWhere) {
   EXPECT_THAT(to_string(error), HasSubstr("no/such/parent: No such file or directory"));
 }
 
-// Whoever only looks makes nothing, and says what a run would.
+// Whoever only looks leaves nothing, and says what a run would.
 TEST_F(Directories, ThatAreLookedAtAreNotMade) {
   EXPECT_TRUE(RuntimeDirectory::check(path_of("run")));
+  EXPECT_TRUE(fs::is_empty(path_of("run/runs")));
+  EXPECT_TRUE(fs::is_empty(path_of("run/ids")));
   EXPECT_TRUE(RuntimeDirectory::check(path_of("new")));
   EXPECT_FALSE(fs::exists(path_of("new")));
   fs::create_directory(path_of("half"));
@@ -142,6 +145,32 @@ TEST_F(Directories, ThatAreLookedAtAreNotMade) {
     ASSERT_FALSE(found) << name;
     EXPECT_EQ(found.error().detail, refusal_of(name).detail);
   }
+}
+
+// What a full disk is to a run, a limit of ours is here: nothing can be written.
+TEST_F(Directories, ThatTakeNoRecordAreNamedWithTheFixByTheRunAndByWhoeverLooks) {
+  const auto expect_named = [](const Result<void>& result, const std::string& path) {
+    ASSERT_FALSE(result) << path;
+    EXPECT_EQ(result.error().code, ErrorCode::kHost);
+    EXPECT_EQ(to_string(result.error()), "write: " + path + ": File too large");
+    EXPECT_THAT(result.error().fix, HasSubstr("ulimit -f"));
+  };
+  struct sigaction ignore{};
+  struct sigaction before{};
+  ignore.sa_handler = SIG_IGN;
+  ASSERT_EQ(::sigaction(SIGXFSZ, &ignore, &before), 0);
+  rlimit old{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &old), 0);
+  const rlimit none{0, old.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  const auto record = Record::create(*directory_, "r");
+  const auto there = RuntimeDirectory::check(path_of("run"));
+  const auto to_be_made = RuntimeDirectory::check(path_of("new"));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &old), 0);
+  ASSERT_EQ(::sigaction(SIGXFSZ, &before, nullptr), 0);
+  expect_named(record ? Result<void>() : record.error(), path_of("run/runs"));
+  expect_named(there, path_of("run/runs"));
+  expect_named(to_be_made, top_);
 }
 
 TEST_F(Directories, AreTheSameWithASlashAtTheirEnd) {
