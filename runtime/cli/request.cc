@@ -53,6 +53,11 @@ bool is_directory(int fd) {
   return ::fstat(fd, &status) == 0 && S_ISDIR(status.st_mode);
 }
 
+bool is_regular_file(const std::string& path) {
+  struct stat status{};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
 // Whatever went wrong with a file that the caller named is the caller's to mend: exit 2.
 Error as_invalid(Error error, const std::string& what) {
   error.code = ErrorCode::kInvalid;
@@ -258,19 +263,22 @@ Result<StandardInput> open_standard_input(const Arguments& arguments) {
 
 Result<InputSpelling> parse_input(const std::string& text) {
   InputSpelling input{text, std::string(base_name(text))};
-  const std::size_t colon = text.rfind(':');
-  const bool named = colon != std::string::npos && text.find('/', colon) == std::string::npos;
-  if (named) {
-    const std::string before = text.substr(0, colon);
-    const bool whole_exists = ::access(text.c_str(), F_OK) == 0;
-    if (!whole_exists || ::access(before.c_str(), F_OK) == 0) {
-      input = {before, text.substr(colon + 1)};
-    }
+  const bool whole_exists = ::access(text.c_str(), F_OK) == 0;
+  if (const std::size_t colon = text.rfind(':'); colon != std::string::npos) {
+    const InputSpelling named{text.substr(0, colon), text.substr(colon + 1)};
+    const bool has_slash = named.name.find('/') != std::string::npos;
+    // With a slash behind it, the colon is rather one of a path: not where it ends a file's name.
+    const bool apart = has_slash ? !whole_exists && is_regular_file(named.path)
+                                 : !whole_exists || ::access(named.path.c_str(), F_OK) == 0;
+    if (apart) input = named;
   }
-  const bool component = !input.name.empty() && input.name != "." && input.name != ".." &&
-                         input.name.size() <= kMaxNameBytes;
-  if (!component || input.path.empty()) {
-    return invalid("--input " + text + " does not give a file name", "--input PATH:NAME");
+  const std::string usage = "--input PATH:NAME, with a NAME without slashes";
+  if (input.path.empty() || input.name.empty()) {
+    return invalid("--input " + text + " does not give a file name", usage);
+  }
+  if (input.name == "." || input.name == ".." || input.name.size() > kMaxNameBytes ||
+      input.name.find('/') != std::string::npos) {
+    return invalid("--input " + text + ": '" + input.name + "' is no name for a file", usage);
   }
   return input;
 }

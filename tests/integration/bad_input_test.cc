@@ -124,6 +124,7 @@ TEST_P(BadInput, InputsThatAreNotThereOrNotFiles) {
   const std::string file = directory().write("a", "1");
   expect_usage_error({"--input", file, "--input", file, "-c", "pass"}, "two inputs");
   expect_usage_error({"--input", file + ":..", "-c", "pass"}, "name");
+  expect_usage_error({"--input", file + ":a/b", "-c", "pass"}, "'a/b' is no name");
 }
 
 TEST_P(BadInput, InputsThatLeaveNoRoom) {

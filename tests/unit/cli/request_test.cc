@@ -169,6 +169,8 @@ TEST_F(RequestTest, AnInputSpellingIsTakenApartAtTheLastColon) {
   EXPECT_EQ(name(with_colon), "x:y");
   (void)directory_.write("x", "");
   EXPECT_EQ(name(with_colon), "y");
+  // A directory is no input: what follows it is a path that is not there.
+  EXPECT_EQ(name(directory_.path() + ":x/y"), "y");
 }
 
 TEST_F(RequestTest, AnInputNameIsOneComponent) {
@@ -177,6 +179,12 @@ TEST_F(RequestTest, AnInputNameIsOneComponent) {
   }
   EXPECT_FALSE(parse_input("/a:" + std::string(256, 'n')).has_value());
   EXPECT_TRUE(parse_input("/a:" + std::string(255, 'n')).has_value());
+  const std::string file = directory_.write("file", "");
+  for (const std::string name : {"a/b", "/b", "../b", "a/"}) {
+    const auto refused = parse_input(file + ":" + name);
+    ASSERT_FALSE(refused) << name;
+    EXPECT_THAT(refused.error().detail, HasSubstr("'" + name + "' is no name")) << name;
+  }
 }
 
 TEST_F(RequestTest, EnvironmentIsKeyAndValue) {
