@@ -18,12 +18,20 @@ Check image_shut(const std::string& path, std::string_view what) {
           "the image and the directories above it must be readable by everyone: chmod a+rX"};
 }
 
+// What is wrong below rootfs/: no run is refused for what others may write there.
+Check image_fault(const Error& error, bool broken) {
+  const std::string why =
+      error.detail +
+      (error.sys_errno == 0 ? "" : fmt::format(": {}", std::strerror(error.sys_errno)));
+  return {"image", broken, broken ? CheckState::kMissing : CheckState::kDegraded, why,
+          error.fix.empty() ? plan::kRebuildFix : error.fix};
+}
+
 // No mode helps a part that is gone, or a disk that fails.
 Check image_unreadable(const std::string& path, int sys_errno) {
   if (sys_errno == EACCES) return image_shut(path, std::strerror(EACCES));
   return {"image", true, CheckState::kMissing,
-          fmt::format("{}: {}", path, std::strerror(sys_errno)),
-          "rebuild it: ./scripts/image --force"};
+          fmt::format("{}: {}", path, std::strerror(sys_errno)), plan::kRebuildFix};
 }
 
 }  // namespace
@@ -45,6 +53,12 @@ Check check_image(Host& host, const DoctorOptions& options) {
   const std::string manifest = image->directory + "/manifest.json";
   if (const PathFacts facts = host.path_facts(manifest); facts.sys_errno != 0) {
     return image_unreadable(manifest, facts.sys_errno);
+  }
+  if (const Result<void> found = host.check_interpreters(*image); !found) {
+    return image_fault(found.error(), true);
+  }
+  if (const Result<void> found = host.check_contents(*image); !found) {
+    return image_fault(found.error(), false);
   }
   return image_ok(image->directory);
 }

@@ -5,7 +5,9 @@
 
 namespace sbx::cli {
 
-// As a run finds it, and readable by everybody, which a payload with an id of its own needs.
+// As a run finds it, readable by everybody, which a payload with an id of its own needs, with the
+// interpreters of its languages. Degraded, and not required, where others may write below rootfs/,
+// at which a run does not look.
 [[nodiscard]] Check check_image(Host& host, const DoctorOptions& options);
 
 }  // namespace sbx::cli

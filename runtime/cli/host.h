@@ -55,6 +55,9 @@ class Host {
   // The image that a run would take, or why it would take none.
   [[nodiscard]] virtual Result<plan::Image> find_image(const std::string& name,
                                                        const policy::RuntimeConfig& config) = 0;
+  // What lies below its rootfs/: see doctor_rootfs.h.
+  [[nodiscard]] virtual Result<void> check_interpreters(const plan::Image& image) = 0;
+  [[nodiscard]] virtual Result<void> check_contents(const plan::Image& image) = 0;
   [[nodiscard]] virtual bool has_program(const std::string& name) = 0;  // in /usr/bin and the like
 
   // Whether the caller's uid has a name anywhere, /etc/passwd or a directory service.
@@ -72,7 +75,8 @@ class Host {
   [[nodiscard]] virtual Act make_time_namespace() = 0;
   // A sealed memfd with a small program in it, executed.
   [[nodiscard]] virtual Act exec_memfd() = 0;
-  // The directory for records and id locks, as a run would open it; its path. Nothing is made.
+  // The directory for records and id locks, as a run would open it; its path. A record is written
+  // and removed, and nothing else made.
   [[nodiscard]] virtual Result<std::string> runtime_directory(
       const policy::RuntimeConfig& config) = 0;
   // A group of one run, made with its limits and removed.

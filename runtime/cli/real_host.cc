@@ -20,6 +20,7 @@
 #include "runtime/base/own_limits.h"
 #include "runtime/base/sys.h"
 #include "runtime/cgroup/driver.h"
+#include "runtime/cli/doctor_rootfs.h"
 #include "runtime/cli/host.h"
 #include "runtime/cli/in_child.h"
 #include "runtime/cli/probe_program.h"
@@ -163,6 +164,12 @@ class RealHost final : public Host {
                                  const policy::RuntimeConfig& config) override {
     return plan::find_image(name, config);
   }
+  Result<void> check_interpreters(const plan::Image& image) override {
+    return cli::check_interpreters(image);
+  }
+  Result<void> check_contents(const plan::Image& image) override {
+    return cli::check_contents(image);
+  }
   bool has_program(const std::string& name) override { return !find_program(name).empty(); }
   // A program is asked, since this one is static and has no NSS.
   Result<bool> has_login_name() override {
@@ -217,7 +224,9 @@ Act RealHost::exec_memfd() {
 }
 
 Result<std::string> RealHost::runtime_directory(const policy::RuntimeConfig& config) {
-  SBX_TRY(spawn::RuntimeDirectory::check(config.runtime_dir));
+  if (auto checked = spawn::RuntimeDirectory::check(config.runtime_dir); !checked) {
+    return name_scarcity(std::move(checked).error());
+  }
   return spawn::RuntimeDirectory::path_for(config.runtime_dir);
 }
 

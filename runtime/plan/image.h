@@ -33,6 +33,9 @@ struct Image {
 // Where the system has its images, for everybody.
 inline constexpr const char* kSystemImages = "/var/lib/sbx/images";
 
+// For an image of which a part is gone or broken.
+inline constexpr const char* kRebuildFix = "rebuild it: ./scripts/image --force";
+
 // Where images are looked for, in order.
 [[nodiscard]] std::vector<std::string> image_directories(const policy::RuntimeConfig& config);
 

@@ -147,6 +147,36 @@ TEST_F(DoctorTest, ARuntimeDirectoryOfSomebodyElseIsRefusedUntilTheFixPutsItAway
   }
 }
 
+// Full of bytes, and full of files.
+TEST_F(DoctorTest, ARuntimeDirectoryOnAFullDiskIsNamedByDoctorAndByTheRun) {
+  const TemporaryDirectory directory;
+  const std::string path = directory.path() + "/full";
+  std::filesystem::create_directories(path);
+  std::filesystem::create_directories(directory.path() + "/config/sbx");
+  (void)directory.write("config/sbx/runtime.toml", "runtime_dir = \"" + path + "\"\n");
+  ProcessOptions options;
+  options.environment = {"XDG_CONFIG_HOME=" + directory.path() + "/config"};
+  for (const char* const fill :
+       {"mkdir $0/runs $0/ids; ! head -c 2M /dev/zero > $0/fill",
+        "! head -c 2M /dev/zero > $0/fill",
+        "mkdir $0/runs $0/ids; for i in $(seq 90); do : > $0/$i || break; done"}) {
+    const std::string make =
+        "umask 077; mount -t tmpfs -o size=1M,nr_inodes=64,mode=700 full $0; (" +
+        std::string(fill) + ") 2> /dev/null || :; exec \"$@\"";
+    const std::vector<std::string> before = {
+        "/usr/bin/unshare", "--mount", "/bin/sh", "-e", "-c", make, path};
+    const json found = check_of(doctor(before, options), "runtime_directory");
+    expect_missing(found, "make room on the file system");
+    EXPECT_THAT(found["detail"].get<std::string>(), HasSubstr(path)) << fill;
+    std::vector<std::string> run = before;
+    run.insert(run.end(), {SBX_RUN_PATH, "--rootfs", "host", "--", "/bin/true"});
+    const Finished refused = run_process(run, options);
+    EXPECT_EQ(refused.exit_code, 125) << fill;
+    EXPECT_THAT(refused.err,
+                AllOf(HasSubstr(path), HasSubstr("fix: make room on the file system")));
+  }
+}
+
 TEST_F(DoctorTest, UserNamespacesForbiddenBySysctlAreAllowedByTheFix) {
   const std::string forbid = "echo 0 > /proc/sys/user/max_user_namespaces";
   const json check = check_of(doctor_in({"--mount"}, forbid), "namespaces");
@@ -226,12 +256,47 @@ TEST_F(DoctorTest, AnImageThatSomebodyElseCouldChangeIsRefusedUntilTheFix) {
     }
   }
   EXPECT_EQ(run().exit_code, 127);
+  // Below its top only doctor looks.
+  ASSERT_EQ(::chmod((rootfs + "/usr").c_str(), 0777), 0);
+  const json below = check_of(doctor({}, options), "image");
+  EXPECT_EQ(below["state"], "degraded") << below;
+  EXPECT_EQ(run().exit_code, 127);
+  EXPECT_EQ(run_process({"/bin/sh", "-e", "-c", command_of(below)}).exit_code, 0);
+  EXPECT_EQ(check_of(doctor({}, options), "image")["state"], "ok");
   ASSERT_EQ(::chmod(directory.path().c_str(), 0777), 0);
   const json found = check_of(doctor({}, options), "image");
   expect_missing(found, "chmod go-w " + directory.path());
   EXPECT_EQ(run().exit_code, 125);
   EXPECT_EQ(run_process({"/bin/sh", "-e", "-c", command_of(found)}).exit_code, 0);
   EXPECT_EQ(run().exit_code, 127);
+}
+
+// The interpreter is the image's to have: a broken image is no fault of the program's.
+TEST_F(DoctorTest, AnImageWithoutItsInterpreterIsNamedByDoctorAndByTheRun) {
+  const TemporaryDirectory directory;
+  ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
+  const std::string image = directory.path() + "/images/default/1";
+  for (const char* const name : {"dev", "proc", "tmp", "code", "input", "output", "work", "usr"}) {
+    std::filesystem::create_directories(image + "/rootfs/" + name);
+  }
+  std::filesystem::create_directory_symlink("1", directory.path() + "/images/default/current");
+  std::filesystem::create_directories(directory.path() + "/config/sbx");
+  (void)directory.write("images/default/1/manifest.json",
+                        R"({"packages": {"debian": {"bash": "5"}}})");
+  (void)directory.write("config/sbx/runtime.toml",
+                        "image_dir = \"" + directory.path() + "/images\"\n");
+  ProcessOptions options;
+  options.environment = {"XDG_CONFIG_HOME=" + directory.path() + "/config"};
+  const json check = check_of(doctor({}, options), "image");
+  expect_missing(check, "./scripts/image --force");
+  EXPECT_THAT(check["detail"].get<std::string>(),
+              HasSubstr("/rootfs/usr/bin/bash, which runs bash"));
+  const Finished run = run_process({SBX_RUN_PATH, "-l", "bash", "-c", "true"}, options);
+  EXPECT_EQ(run.exit_code, 125);
+  EXPECT_THAT(run.err, AllOf(HasSubstr("/usr/bin/bash: No such file or directory"),
+                             HasSubstr("fix: rebuild the image: ./scripts/image --force")));
+  const Finished named = run_process({SBX_RUN_PATH, "--", "/usr/bin/bash"}, options);
+  EXPECT_EQ(named.exit_code, 127) << "what the caller names is his";
 }
 
 TEST_F(DoctorTest, AnImageThatOthersCannotReadIsMissingUntilItsModeIsMended) {

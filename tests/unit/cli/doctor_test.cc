@@ -220,5 +220,24 @@ TEST(DoctorOnASimulatedHost, AnImageOfWhichAPartCannotBeLookedAtIsMissing) {
   }
 }
 
+TEST(DoctorOnASimulatedHost, AnImageWithoutAnInterpreterIsMissing) {
+  FakeHost host;
+  host.interpreters = host_lacks("interpreter", ENOENT, "/images/usr/bin/bash", "rebuild it");
+  const Check check = check_of(host, "image");
+  EXPECT_EQ(check.state, CheckState::kMissing);
+  EXPECT_TRUE(check.required);
+  EXPECT_EQ(check.detail, "/images/usr/bin/bash: No such file or directory");
+  EXPECT_EQ(check.fix, "rebuild it");
+}
+
+TEST(DoctorOnASimulatedHost, AnImageThatOthersMayWriteBelowItsTopIsDegraded) {
+  FakeHost host;
+  host.contents = host_lacks("find_image", 0, "/images/usr can be written", "chmod go-w");
+  const Check check = check_of(host, "image");
+  EXPECT_EQ(check.state, CheckState::kDegraded);
+  EXPECT_FALSE(check.required) << "a run does not look there";
+  EXPECT_EQ(check.fix, "chmod go-w");
+}
+
 }  // namespace
 }  // namespace sbx::cli

@@ -75,6 +75,9 @@ class FakeHost final : public Host {
   Result<plan::Image> find_image(const std::string&, const policy::RuntimeConfig&) override {
     return image;
   }
+  Result<void> interpreters, contents;
+  Result<void> check_interpreters(const plan::Image&) override { return interpreters; }
+  Result<void> check_contents(const plan::Image&) override { return contents; }
   bool has_program(const std::string&) override { return has_newuidmap; }
   Result<bool> has_login_name() override { return has_name; }
   Act make_namespaces() override { return namespaces; }

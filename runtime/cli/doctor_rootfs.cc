@@ -1,0 +1,108 @@
+#include "runtime/cli/doctor_rootfs.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "runtime/base/sys.h"
+#include "runtime/policy/language.h"
+
+namespace sbx::cli {
+namespace {
+
+constexpr std::size_t kMaxEntries = 1'000'000;  // the shipped image has 15 000
+
+Result<UniqueFd> open_rootfs(const plan::Image& image) {
+  return sys::open(image.rootfs, O_PATH | O_DIRECTORY);
+}
+
+Result<void> check_interpreter(int rootfs, const policy::Language& language,
+                               const std::string& shown) {
+  const auto broken = [&](int error, const std::string& what) {
+    return host_lacks("interpreter", error, shown + ", which runs " + language.name + what,
+                      plan::kRebuildFix);
+  };
+  const auto fd = sys::open_beneath(rootfs, language.argv.front(), O_PATH, 0, RESOLVE_IN_ROOT);
+  if (!fd) return broken(fd.error().sys_errno, "");
+  struct stat info{};
+  if (::fstat(fd->get(), &info) != 0) return sys_error("fstat", shown);
+  if (!S_ISREG(info.st_mode)) return broken(0, ", is not a regular file");
+  if ((info.st_mode & S_IXOTH) == 0) return broken(0, ", cannot be executed by everybody");
+  return {};
+}
+
+// From the top down, a directory at a time.
+class Contents {
+ public:
+  explicit Contents(const plan::Image& image) : image_(image) {}
+
+  Result<void> check() {
+    SBX_ASSIGN(rootfs_, open_rootfs(image_));
+    while (!left_.empty() && entries_ < kMaxEntries) {
+      const std::string directory = std::move(left_.back());
+      left_.pop_back();
+      SBX_TRY(list(directory));
+    }
+    return {};
+  }
+
+ private:
+  Result<void> list(const std::string& directory) {
+    auto fd = sys::open_beneath(rootfs_.get(), directory, O_RDONLY | O_DIRECTORY, 0,
+                                RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    if (!fd && fd.error().sys_errno == EACCES) return {};
+    if (!fd) return std::move(fd).error().with_context(image_.rootfs);
+    const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(fd->get()), ::closedir);
+    if (!entries) return sys_error("fdopendir", image_.rootfs + "/" + directory);
+    const int parent = fd->release();  // closedir() closes it
+    while (const dirent* entry = ::readdir(entries.get())) {
+      const std::string_view name = entry->d_name;
+      if (name == "." || name == "..") continue;
+      SBX_TRY(look_at(parent, entry->d_name, directory));
+    }
+    return {};
+  }
+
+  Result<void> look_at(int parent, const char* name, const std::string& directory) {
+    const std::string path = directory == "." ? name : directory + "/" + name;
+    const std::string shown = image_.rootfs + "/" + path;
+    struct stat info{};
+    if (::fstatat(parent, name, &info, AT_SYMLINK_NOFOLLOW) != 0)
+      return sys_error("fstatat", shown);
+    ++entries_;
+    if (S_ISDIR(info.st_mode)) left_.push_back(path);
+    if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) return {};
+    return plan::check_image_part(shown, info.st_uid, info.st_mode, ::geteuid());
+  }
+
+  const plan::Image& image_;
+  UniqueFd rootfs_;
+  std::vector<std::string> left_ = {"."};  // directories below rootfs/
+  std::size_t entries_ = 0;
+};
+
+}  // namespace
+
+Result<void> check_interpreters(const plan::Image& image) {
+  SBX_ASSIGN(const UniqueFd rootfs, open_rootfs(image));
+  for (const policy::Language& language : policy::languages()) {
+    if (plan::image_packages(image, language.image).empty()) continue;
+    SBX_TRY(check_interpreter(rootfs.get(), language, image.rootfs + language.argv.front()));
+  }
+  return {};
+}
+
+Result<void> check_contents(const plan::Image& image) {
+  return Contents(image).check();
+}
+
+}  // namespace sbx::cli

@@ -1,0 +1,19 @@
+// What lies below an image's rootfs/, as `sbx-run doctor` looks through it. Stage: edge (doctor).
+// A run looks at nothing there but its mount points.
+#pragma once
+
+#include "runtime/base/result.h"
+#include "runtime/plan/image.h"
+
+namespace sbx::cli {
+
+// kHost, with the fix, where the interpreter of a language that the manifest lists is not there, is
+// no regular file, or cannot be executed by everybody. Links are resolved inside.
+[[nodiscard]] Result<void> check_interpreters(const plan::Image& image);
+
+// kHost, with the fix, for the first directory or file that is not root's or the caller's, or that
+// others can write: whoever can, decides what runs. Links are not followed. What the caller cannot
+// read is left out, and what lies behind the first million entries.
+[[nodiscard]] Result<void> check_contents(const plan::Image& image);
+
+}  // namespace sbx::cli

@@ -1,0 +1,87 @@
+// What doctor finds below an image's rootfs/.
+#include "runtime/cli/doctor_rootfs.h"
+
+#include <gmock/gmock.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <string>
+
+#include "tests/support/process.h"
+
+namespace sbx::cli {
+namespace {
+
+using ::testing::HasSubstr;
+namespace fs = std::filesystem;
+
+class Rootfs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    image_.directory = directory_.path();
+    image_.rootfs = directory_.path() + "/rootfs";
+    fs::create_directories(path_of("usr/bin"));
+    fs::create_directories(path_of("opt"));
+    (void)directory_.write("manifest.json", R"({"packages": {"python": {"python": "3"}}})");
+    (void)directory_.write("rootfs/opt/python3.11", "");
+    set_mode("opt/python3.11", 0755);
+    fs::create_symlink("/opt/python3.11", path_of("usr/bin/python3"));  // of the image
+    for (const char* const name : {"", "usr", "usr/bin", "opt"}) set_mode(name, 0755);
+  }
+  [[nodiscard]] std::string path_of(const std::string& name) const {
+    return image_.rootfs + "/" + name;
+  }
+  void set_mode(const std::string& name, mode_t mode) {
+    ASSERT_EQ(::chmod(path_of(name).c_str(), mode), 0) << name;
+  }
+  void expect_broken(const std::string& why) {
+    const auto checked = check_interpreters(image_);
+    ASSERT_FALSE(checked) << why;
+    EXPECT_THAT(to_string(checked.error()),
+                HasSubstr(path_of("usr/bin/python3") + ", which runs "));
+    EXPECT_THAT(to_string(checked.error()), HasSubstr(why));
+    EXPECT_THAT(checked.error().fix, HasSubstr("scripts/image --force"));
+  }
+  test::TemporaryDirectory directory_;
+  plan::Image image_;
+};
+
+TEST_F(Rootfs, HasTheInterpretersOfTheLanguagesInItsManifest) {
+  EXPECT_TRUE(check_interpreters(image_)) << "of no other language";
+  set_mode("opt/python3.11", 0750);
+  expect_broken("cannot be executed by everybody");
+  fs::remove(path_of("opt/python3.11"));
+  expect_broken("No such file or directory");
+  fs::create_directory(path_of("opt/python3.11"));
+  expect_broken("is not a regular file");
+  fs::remove(path_of("usr/bin/python3"));
+  fs::create_symlink("../../../outside", path_of("usr/bin/python3"));
+  (void)directory_.write("outside", "");
+  ASSERT_EQ(::chmod((directory_.path() + "/outside").c_str(), 0755), 0);
+  expect_broken("No such file or directory");
+}
+
+TEST_F(Rootfs, ThatOthersMayWriteAnywhereIsFound) {
+  fs::create_symlink("/tmp", path_of("opt/link"));
+  EXPECT_TRUE(check_contents(image_)) << "a link is as its directory is";
+  for (const char* const name : {"opt", "usr/bin", "opt/python3.11"}) {
+    for (const mode_t others : {002U, 020U, 01002U}) {
+      set_mode(name, 0755 | others);
+      const auto checked = check_contents(image_);
+      ASSERT_FALSE(checked) << name;
+      EXPECT_THAT(checked.error().detail, HasSubstr(path_of(name) + " can be written by others"));
+      EXPECT_THAT(checked.error().fix, HasSubstr("chmod go-w " + path_of(name)));
+    }
+    set_mode(name, 0755);
+  }
+  EXPECT_TRUE(check_contents(image_));
+  if (::geteuid() != 0) return;
+  ASSERT_EQ(::chown(path_of("opt/python3.11").c_str(), 12345, 12345), 0);
+  const auto theirs = check_contents(image_);
+  ASSERT_FALSE(theirs);
+  EXPECT_THAT(theirs.error().detail, HasSubstr("belongs to uid 12345"));
+}
+
+}  // namespace
+}  // namespace sbx::cli
