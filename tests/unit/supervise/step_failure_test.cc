@@ -55,6 +55,25 @@ TEST(ExecFailure, SaysWhichProgramAndWhy) {
             "sbx: cannot run 'nosuch': No such file or directory\n");
 }
 
+TEST(InterpreterError, IsTheImagesFaultInARunOfALanguageAlone) {
+  plan::Plan plan;
+  plan.argv = {"/usr/bin/bash", "/code/main.sh"};
+  plan.image.rootfs = "/images/default/1/rootfs";
+  EXPECT_FALSE(interpreter_error(plan, failed(Step::kExec, ENOENT))) << "the caller named it";
+  plan.language = "bash";
+  for (const int error : {ENOENT, ENOTDIR, ELOOP, EACCES, ENOEXEC, ELIBBAD}) {
+    const auto told = interpreter_error(plan, failed(Step::kExec, error));
+    ASSERT_TRUE(told) << error;
+    EXPECT_EQ(told->code, ErrorCode::kHost);
+    EXPECT_THAT(to_string(*told), HasSubstr("interpreter: /usr/bin/bash: "));
+    EXPECT_EQ(told->fix, "rebuild the image: ./scripts/image --force");
+  }
+  EXPECT_FALSE(interpreter_error(plan, failed(Step::kExec, E2BIG))) << "his arguments";
+  EXPECT_FALSE(interpreter_error(plan, failed(Step::kPivot, ENOENT)));
+  plan.image.rootfs.clear();
+  EXPECT_THAT(interpreter_error(plan, failed(Step::kExec, ENOENT))->fix, HasSubstr("--rootfs"));
+}
+
 TEST(StepError, NamesTheStepAndItsErrno) {
   const Error error = step_error(failed(Step::kPivot, EINVAL));
   EXPECT_EQ(error.code, ErrorCode::kInternal);
@@ -69,7 +88,9 @@ TEST(StepError, WithAKnownFixIsTheHostsToMend) {
         std::tuple{Step::kRootfs, ENOENT, "./scripts/image"},
         std::tuple{Step::kSeccomp, EINVAL, "5.19"},
         std::tuple{Step::kUserNamespace, ENOSPC, "max_user_namespaces"},
-        std::tuple{Step::kFill, ENOMEM, "raise --memory"}}) {
+        std::tuple{Step::kFill, ENOMEM, "raise --memory"},
+        std::tuple{Step::kFill, EMFILE, "ulimit -n"}, std::tuple{Step::kPivot, ENOMEM, "ulimit -d"},
+        std::tuple{Step::kExec, EAGAIN, "ulimit -u"}}) {
     const Error told = step_error(failed(step, error));
     EXPECT_EQ(told.code, ErrorCode::kHost) << plan::step_name(step);
     EXPECT_THAT(told.fix, HasSubstr(fix));
