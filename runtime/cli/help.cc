@@ -54,9 +54,9 @@ constexpr const char* kDoctor =
 
   sbx-run doctor [--json] [--rootfs NAME|host]
 
-Tries each facility that a run needs, as the caller, and leaves nothing behind. In the image it looks
-for the interpreters, and for any file or directory that others may write, at which a run does not
-look. One line a facility:
+Tries each facility that a run needs, as the caller, and leaves nothing behind. In the image it
+looks for the interpreters, and for any file or directory that others may write, which a run does
+not. One line a facility:
   ok         it works
   degraded   it works in part; the line says what is lost
   missing    it cannot be had
