@@ -68,10 +68,14 @@ const std::vector<Reason>& reasons() {
         "protocol module on a socket", "prctl PR_SET_VMA", "setxattr", "lsetxattr", "fsetxattr",
         "map huge pages", "map huge pages, high bits", "memfd of huge pages"}},
       {"the same files",
-       "The image's files and the host's devices are the same for all runs. `user_namespace` "
-       "bounds "
-       "how many inotify instances there are, not what they tell.",
-       {"inotify_init1", "inotify_add_watch", "fcntl F_NOTIFY", "fcntl F_NOTIFY, high bits"}},
+       "The image's files, the memory and the disk that they are in, and the host's devices are "
+       "the "
+       "same for all runs. `user_namespace` bounds how many inotify instances there are, not what "
+       "they tell.",
+       {"inotify_init1", "inotify_add_watch", "fcntl F_NOTIFY", "fcntl F_NOTIFY, high bits",
+        "fsync", "fdatasync", "sync_file_range", "fadvise64", "cachestat", "mincore",
+        "preadv2 RWF_NOWAIT", "preadv2 RWF_NOWAIT, high bits", "madvise MADV_PAGEOUT",
+        "madvise MADV_PAGEOUT, high bits"}},
       {"own limits",
        "Every process may lower its own limits.",
        {"core limit to 0", "core limit to 0, high bits", "core limit to 0 by setrlimit",

@@ -1,13 +1,16 @@
 // System calls: what a single probe cannot show. The lines that one can are in the catalogue
 // (catalogue_test.cc); foreign ABIs and numbers of the future also in tests/unit/policy, through a
 // BPF interpreter.
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "runtime/base/sys.h"
 #include "tests/adversarial/neighbours.h"
 
 namespace sbx::test {
@@ -46,6 +49,31 @@ TEST_F(SystemCalls, NothingIsDoneAfterAHostileCall) {
   EXPECT_EQ(outcome->status, collect::Status::kSecurity);
   const std::string& said = outcome->stdout_bytes;
   EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 1) << said;
+}
+
+// Whether the byte at `last` is; does not bring it there.
+bool is_in_memory(const std::string& path, off_t last) {
+  const auto file = sys::open(path, O_RDONLY);
+  char byte = 0;
+  iovec to{&byte, 1};
+  return file && ::preadv2(file->get(), &to, 1, last, RWF_NOWAIT) == 1;
+}
+
+TEST_F(SystemCalls, TakeNoFileOfTheImageFromMemory) {
+  constexpr std::size_t kSize = 16384;
+  const std::string path = arena().rootfs() + "/cached";
+  {
+    auto file = sys::open(path, O_WRONLY | O_CREAT | O_EXCL, 0644);
+    ASSERT_TRUE(file);
+    ASSERT_TRUE(sys::write_all(file->get(), std::string(kSize, 'x')));
+    ASSERT_EQ(::fsync(file->get()), 0);
+  }
+  ASSERT_TRUE(is_in_memory(path, kSize - 1));
+  EXPECT_EQ(cli::describe(arena().attack("uncache", "/cached")), "succeeded");
+  EXPECT_TRUE(is_in_memory(path, kSize - 1));
+  const Observation control = arena().attack("uncache", "/cached", without(Layer::kSeccomp));
+  EXPECT_EQ(cli::describe(control), "succeeded");
+  if (is_in_memory(path, kSize - 1)) GTEST_SKIP() << "temporary files are in memory alone";
 }
 
 // The caller has a session keyring, as after a login: every process of his inherits it.

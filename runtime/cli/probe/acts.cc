@@ -154,6 +154,13 @@ void act_sysv_queue(const char* argument, Answer& answer) {
   note(answer, ::msgget(static_cast<key_t>(std::atoi(argument)), 0));
 }
 
+// Takes a file that is whole on the disk from memory.
+void act_uncache(const char* argument, Answer& answer) {
+  const int fd = ::open(argument, O_RDONLY | O_CLOEXEC);
+  if (fd < 0) return note(answer, fd);
+  note(answer, ::syscall(SYS_fadvise64, fd, 0, 0, POSIX_FADV_DONTNEED));
+}
+
 }  // namespace
 
 const Act kActs[] = {
@@ -172,6 +179,7 @@ const Act kActs[] = {
     {"mknod", act_mknod},
     {"setuid", act_setuid},
     {"sysv_queue", act_sysv_queue},
+    {"uncache", act_uncache},
     {nullptr, nullptr},
 };
 

@@ -21,6 +21,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
+#include <sys/uio.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -37,6 +38,9 @@
 #endif
 #ifndef SYS_kexec_file_load
 #define SYS_kexec_file_load (-1)
+#endif
+#ifndef SYS_cachestat
+#define SYS_cachestat 451
 #endif
 #ifndef SYS_mseal
 #define SYS_mseal 462
@@ -161,6 +165,15 @@ const Call kCalls[] = {
     {"inotify_init1", SYS_inotify_init1, {IN_CLOEXEC}},
     {"inotify_add_watch", SYS_inotify_add_watch, {kBadDescriptor, at("/"), 1}},
     {"fcntl_notify", SYS_fcntl, {kBadDescriptor, F_NOTIFY, DN_ACCESS}, 1},
+    // the image's files, the memory that they are kept in, and the disk below; of no file
+    {"fsync", SYS_fsync, {kBadDescriptor}},
+    {"fdatasync", SYS_fdatasync, {kBadDescriptor}},
+    {"sync_file_range", SYS_sync_file_range, {kBadDescriptor, 0, 0, 0}},
+    {"fadvise64", SYS_fadvise64, {kBadDescriptor, 0, 0, POSIX_FADV_DONTNEED}},
+    {"cachestat", SYS_cachestat, {kBadDescriptor, 0, 0, 0}},
+    {"mincore", SYS_mincore, {kBadPointer, 1, 0}},
+    {"preadv2_nowait", SYS_preadv2, {kBadDescriptor, 0, 0, 0, 0, RWF_NOWAIT}, 5},
+    {"madvise_pageout", SYS_madvise, {0, 0, MADV_PAGEOUT}, 2},
     // limits and scheduling of others, of pid 1 above all
     {"setrlimit_core", SYS_setrlimit, {RLIMIT_CORE, at(&no_core)}, 0},
     {"prlimit_core", SYS_prlimit64, {0, RLIMIT_CORE, at(&no_core), 0}, 1},

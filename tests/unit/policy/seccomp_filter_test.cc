@@ -145,7 +145,7 @@ TEST_P(CompiledFilter, IsShortEnoughToBeCheap) {
   const auto& [arch, profile] = GetParam();
   const auto policy = compile_rules(test::rules_of_profile(profile), arch);
   ASSERT_TRUE(policy);
-  EXPECT_LE(policy->bpf.size() / sizeof(sock_filter), 340U);
+  EXPECT_LE(policy->bpf.size() / sizeof(sock_filter), 360U);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryProfile, CompiledFilter,

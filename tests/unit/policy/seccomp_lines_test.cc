@@ -10,6 +10,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/uio.h>
 
 #include <cerrno>
 #include <set>
@@ -115,6 +116,21 @@ std::vector<Attack> huge_pages() {
           {"memfd_create", {0, MFD_CLOEXEC | MFD_ALLOW_SEALING}, 1, kAllowed}};
 }
 
+// The image's files, in memory and on the host's disk.
+std::vector<Attack> page_cache() {
+  constexpr std::uint64_t kDontCache = 0x80;  // RWF_DONTCACHE of newer headers
+  return {{"preadv2", {3, 0, 1, 0, 0, 0}, 5, kAllowed},
+          {"preadv2", {3, 0, 1, 0, 0, RWF_HIPRI}, 5, kAllowed},
+          {"preadv2", {3, 0, 1, 0, 0, RWF_NOWAIT}, 5, denied(EOPNOTSUPP)},
+          {"preadv2", {3, 0, 1, 0, 0, RWF_HIPRI | RWF_NOWAIT}, 5, denied(EOPNOTSUPP)},
+          {"preadv2", {3, 0, 1, 0, 0, kDontCache}, 5, denied(EOPNOTSUPP)},
+          {"madvise", {0x1000, 0x1000, MADV_DONTNEED}, 2, kAllowed},
+          {"madvise", {0x1000, 0x1000, MADV_FREE}, 2, kAllowed},
+          {"madvise", {0x1000, 0x1000, MADV_POPULATE_WRITE}, 2, kAllowed},
+          {"madvise", {0x1000, 0x1000, MADV_COLD}, 2, denied(EINVAL)},
+          {"madvise", {0x1000, 0x1000, MADV_PAGEOUT}, 2, denied(EINVAL)}};
+}
+
 std::vector<Line> lines() {
   return {
       {"namespaces", all({"unshare", "setns"}, kHostile)},
@@ -152,6 +168,10 @@ std::vector<Line> lines() {
       {"sockets", sockets()},
       {"attributes", all({"setxattr", "lsetxattr", "fsetxattr"}, quiet(EOPNOTSUPP))},
       {"huge pages", huge_pages()},
+      {"flushes", all({"sync", "syncfs", "fsync", "fdatasync", "sync_file_range"}, quiet(0))},
+      {"page cache", page_cache()},
+      {"page cache, evicted", all({"fadvise64"}, quiet(0))},
+      {"page cache, asked", all({"cachestat", "mincore"}, quiet(ENOSYS))},
       {"nested filters", all({"seccomp"}, kAllowed)},
   };
 }
