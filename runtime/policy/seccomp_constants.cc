@@ -113,7 +113,7 @@ const Constant kConstants[] = {
     SBX_CONSTANT(MFD_HUGETLB),
     // preadv2
     SBX_CONSTANT(RWF_NOWAIT),
-    // madvise: all that exist but MADV_COLD and MADV_PAGEOUT
+    // madvise: those of this header that are allowed
     SBX_CONSTANT(MADV_NORMAL),
     SBX_CONSTANT(MADV_RANDOM),
     SBX_CONSTANT(MADV_SEQUENTIAL),
