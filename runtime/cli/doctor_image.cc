@@ -15,7 +15,7 @@ Check image_ok(std::string detail) {
 
 Check image_shut(const std::string& path, std::string_view what) {
   return {"image", true, CheckState::kMissing, fmt::format("{}: {}", path, what),
-          "the image and the directories above it must be readable by everyone: chmod a+rX"};
+          plan::kReadableFix};
 }
 
 // What is wrong below rootfs/: no run is refused for what others may write there.

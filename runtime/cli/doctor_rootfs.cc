@@ -29,14 +29,14 @@ Result<void> check_interpreter(int rootfs, const policy::Language& language,
                                const std::string& shown) {
   const auto broken = [&](int error, const std::string& what) {
     return host_lacks("interpreter", error, shown + ", which runs " + language.name + what,
-                      plan::kRebuildFix);
+                      error == EACCES ? plan::kReadableFix : plan::kRebuildFix);
   };
   const auto fd = sys::open_beneath(rootfs, language.argv.front(), O_PATH, 0, RESOLVE_IN_ROOT);
   if (!fd) return broken(fd.error().sys_errno, "");
   struct stat info{};
   if (::fstat(fd->get(), &info) != 0) return sys_error("fstat", shown);
   if (!S_ISREG(info.st_mode)) return broken(0, ", is not a regular file");
-  if ((info.st_mode & S_IXOTH) == 0) return broken(0, ", cannot be executed by everybody");
+  if ((info.st_mode & S_IXOTH) == 0) return broken(EACCES, ", cannot be executed by everybody");
   return {};
 }
 
@@ -64,12 +64,15 @@ class Contents {
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(fd->get()), ::closedir);
     if (!entries) return sys_error("fdopendir", image_.rootfs + "/" + directory);
     const int parent = fd->release();  // closedir() closes it
-    while (const dirent* entry = ::readdir(entries.get())) {
+    for (;;) {
+      errno = 0;
+      const dirent* const entry = ::readdir(entries.get());
+      if (entry == nullptr && errno != 0) return sys_error("readdir", image_.rootfs);
+      if (entry == nullptr) return {};
       const std::string_view name = entry->d_name;
       if (name == "." || name == "..") continue;
       SBX_TRY(look_at(parent, entry->d_name, directory));
     }
-    return {};
   }
 
   Result<void> look_at(int parent, const char* name, const std::string& directory) {

@@ -21,8 +21,6 @@ namespace {
 constexpr std::size_t kMaxManifest = 4 * 1024 * 1024;
 constexpr const char* kMatplotlib = "/opt/sbx/matplotlib";
 constexpr const char* kBuildFix = "build it: ./scripts/image (or give --rootfs host)";
-constexpr const char* kReadableFix =
-    "the image and the directories above it must be readable by everyone: chmod a+rX";
 constexpr mode_t kOthersWrite = 022;
 constexpr int kMaxLinks = 40;  // as the kernel follows
 // What a run mounts over.

@@ -33,8 +33,10 @@ struct Image {
 // Where the system has its images, for everybody.
 inline constexpr const char* kSystemImages = "/var/lib/sbx/images";
 
-// For an image of which a part is gone or broken.
-inline constexpr const char* kRebuildFix = "rebuild it: ./scripts/image --force";
+// For an image of which a part is gone or broken, and for one that not all may read.
+inline constexpr const char* kRebuildFix = "rebuild the image: ./scripts/image --force";
+inline constexpr const char* kReadableFix =
+    "the image and the directories above it must be readable by everyone: chmod a+rX";
 
 // Where images are looked for, in order.
 [[nodiscard]] std::vector<std::string> image_directories(const policy::RuntimeConfig& config);

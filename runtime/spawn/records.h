@@ -26,9 +26,8 @@ class RuntimeDirectory {
   [[nodiscard]] static std::string path_for(const std::string& configured);
   // At path_for(). kHost, with the fix, when it is no directory of the caller's.
   [[nodiscard]] static Result<RuntimeDirectory> open(const std::string& configured);
-  // Whether open() and then a run's record would do, with that record, which is gone again
-  // afterwards. Nothing else gets a name: of a directory that is not there, the place must take a
-  // file.
+  // Whether open() and then a run's record would do. Where its directories are there, with such a
+  // record, which is gone again afterwards; else the place of those that are not must take a file.
   [[nodiscard]] static Result<void> check(const std::string& configured);
 
   [[nodiscard]] int runs_fd() const { return runs_.get(); }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "runtime/base/own_limits.h"
+#include "runtime/plan/image.h"
 
 namespace sbx::supervise {
 namespace {
@@ -18,8 +19,7 @@ std::string fix_for(const plan::Record& record) {
       return "proc cannot be mounted where the caller's own /proc is masked (in a container): run "
              "outside it, or with an unmasked /proc ('sbx-run doctor' checks)";
     case plan::Step::kRootfs:
-      return record.error == EACCES ? "make the image and the directories above it readable by all"
-                                    : "rebuild the image: ./scripts/image --force";
+      return record.error == EACCES ? plan::kReadableFix : plan::kRebuildFix;
     case plan::Step::kSeccomp:
       return "seccomp user notification with WAIT_KILLABLE_RECV needs Linux 5.19";
     case plan::Step::kUserNamespace:
@@ -75,8 +75,9 @@ std::optional<Error> interpreter_error(const plan::Plan& plan, const plan::Recor
   }
   Error error =
       host_lacks("interpreter", record.error, plan.argv.front(),
-                 plan.image.is_host() ? "install it on this host, or name an image with --rootfs"
-                                      : "rebuild the image: ./scripts/image --force");
+                 record.error == EACCES ? plan::kReadableFix
+                 : plan.image.is_host() ? "install it on this host, or name an image with --rootfs"
+                                        : plan::kRebuildFix);
   error.stage = "child";
   return error;
 }

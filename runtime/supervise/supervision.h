@@ -1,7 +1,8 @@
 // Supervision: watches one child to its end and gathers the facts. Stage: supervise.
 //
 // Runs in the supervisor, outside. A non-blocking object: descriptors to poll, a next deadline, and
-// step(). The only one who kills. Produces an Ending; judges nothing.
+// step(). The one who kills: init ends a run by itself only at a hostile call, when nobody is left
+// outside, and when the wall limit is long over. Produces an Ending; judges nothing.
 #pragma once
 
 #include <poll.h>

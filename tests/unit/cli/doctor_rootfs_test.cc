@@ -35,13 +35,13 @@ class Rootfs : public ::testing::Test {
   void set_mode(const std::string& name, mode_t mode) {
     ASSERT_EQ(::chmod(path_of(name).c_str(), mode), 0) << name;
   }
-  void expect_broken(const std::string& why) {
+  void expect_broken(const std::string& why, const std::string& fix = plan::kRebuildFix) {
     const auto checked = check_interpreters(image_);
     ASSERT_FALSE(checked) << why;
     EXPECT_THAT(to_string(checked.error()),
                 HasSubstr(path_of("usr/bin/python3") + ", which runs "));
     EXPECT_THAT(to_string(checked.error()), HasSubstr(why));
-    EXPECT_THAT(checked.error().fix, HasSubstr("scripts/image --force"));
+    EXPECT_EQ(checked.error().fix, fix);
   }
   test::TemporaryDirectory directory_;
   plan::Image image_;
@@ -50,7 +50,7 @@ class Rootfs : public ::testing::Test {
 TEST_F(Rootfs, HasTheInterpretersOfTheLanguagesInItsManifest) {
   EXPECT_TRUE(check_interpreters(image_)) << "of no other language";
   set_mode("opt/python3.11", 0750);
-  expect_broken("cannot be executed by everybody");
+  expect_broken("cannot be executed by everybody", plan::kReadableFix);
   fs::remove(path_of("opt/python3.11"));
   expect_broken("No such file or directory");
   fs::create_directory(path_of("opt/python3.11"));

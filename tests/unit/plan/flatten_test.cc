@@ -230,6 +230,13 @@ TEST(FlatBlock, CarriesWhereThePayloadMayWriteAndItsRlimits) {
   EXPECT_EQ(block.flat.rlimits[1].hard, 256U);
 }
 
+TEST(FlatBlock, CarriesTheWallLimitWithSomeSecondsForTheSupervisor) {
+  policy::Policy policy = default_policy();
+  policy.limits.wall_seconds = std::chrono::seconds(7);
+  const Block block(planned(python(), synthetic_host(), policy), facts());
+  EXPECT_EQ(block.flat.wall_nanoseconds, 9'000'000'000U);
+}
+
 TEST(FlatBlock, NamesTheTableThatOverflows) {
   const auto error_with = [](auto change) {
     Plan plan = planned(python(), host_root());

@@ -66,7 +66,7 @@ TEST(InterpreterError, IsTheImagesFaultInARunOfALanguageAlone) {
     ASSERT_TRUE(told) << error;
     EXPECT_EQ(told->code, ErrorCode::kHost);
     EXPECT_THAT(to_string(*told), HasSubstr("interpreter: /usr/bin/bash: "));
-    EXPECT_EQ(told->fix, "rebuild the image: ./scripts/image --force");
+    EXPECT_EQ(told->fix, error == EACCES ? plan::kReadableFix : plan::kRebuildFix);
   }
   EXPECT_FALSE(interpreter_error(plan, failed(Step::kExec, E2BIG))) << "his arguments";
   EXPECT_FALSE(interpreter_error(plan, failed(Step::kPivot, ENOENT)));
@@ -84,7 +84,7 @@ TEST(StepError, NamesTheStepAndItsErrno) {
 TEST(StepError, WithAKnownFixIsTheHostsToMend) {
   for (const auto& [step, error, fix] :
        {std::tuple{Step::kProc, EPERM, "unmasked /proc"},
-        std::tuple{Step::kRootfs, EACCES, "readable by all"},
+        std::tuple{Step::kRootfs, EACCES, "readable by everyone"},
         std::tuple{Step::kRootfs, ENOENT, "./scripts/image"},
         std::tuple{Step::kSeccomp, EINVAL, "5.19"},
         std::tuple{Step::kUserNamespace, ENOSPC, "max_user_namespaces"},
