@@ -199,7 +199,7 @@ void RunInFlight::fail_collection(Error error) {
   if (error.stage.empty()) error.stage = "collect";
   // Whatever it was, it is nothing the caller asked for.
   if (error.code == ErrorCode::kInvalid) error.code = ErrorCode::kInternal;
-  collect_failure_ = std::move(error);
+  collect_failure_ = name_scarcity(std::move(error));
 }
 
 void RunInFlight::begin_collection() {
@@ -245,7 +245,7 @@ void RunInFlight::begin_save() {
   auto walker = control_ ? request_walk(spawn::Tree::kWork)
                          : Result<UniqueFd>(invalid("the spawner was lost during the run"));
   if (!walker) {
-    save_failure_ = std::move(walker).error();
+    save_failure_ = name_scarcity(std::move(walker).error());
     return finish();
   }
   hooks_.workspace->save(*std::move(walker));

@@ -51,6 +51,10 @@ Result<GroupDir> GroupDir::open_child(const std::string& name) const {
 
 Result<GroupDir> GroupDir::make_child(const std::string& name) const {
   if (::mkdirat(fd_.get(), name.c_str(), 0755) != 0) {
+    if (errno == EAGAIN) {
+      return host_lacks("mkdir", EAGAIN, path_ + "/" + name,
+                        "raise cgroup.max.descendants or cgroup.max.depth of a group above it");
+    }
     return sys_error("mkdir", path_ + "/" + name);
   }
   auto child = open_child(name);
