@@ -117,10 +117,9 @@ void Server::State::note_shortage(const Error& error) {
   const auto now = std::chrono::steady_clock::now();
   if (now < silent_until) return;
   silent_until = now + kLogPause;
-  log::error("connections cannot be taken",
-             {{"error", to_string(error)},
-              {"fix", error.fix},
-              {"failures", static_cast<std::int64_t>(core.counters.accept_failures)}});
+  log::error("connections cannot be taken", {{"error", to_string(error)},
+                                             {"fix", error.fix},
+                                             {"failures", core.counters.accept_failures}});
 }
 
 void Server::State::admit(UniqueFd socket, bool is_unix) {

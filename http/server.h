@@ -59,7 +59,7 @@ struct ServerCounters {
   std::uint64_t malformed = 0;    // requests that never reached a handler, by their own fault
   std::uint64_t client_gone = 0;  // requests whose client left before the answer
   std::uint64_t requests = 0;
-  std::uint64_t accept_failures = 0;  // no descriptor, memory or epoll watch for one
+  std::uint64_t accept_failures = 0;  // attempts: no descriptor, memory or watch
   std::size_t connections = 0;        // gauge
   std::uint64_t buffered_bytes = 0;   // gauge
   std::uint64_t unsent_bytes = 0;     // gauge

@@ -70,7 +70,7 @@ std::string Metrics::text(const Gauges& gauges) const {
       gauges.unwritten_charges);
   one(text, "agentd_connections", "gauge", "Open connections.", gauges.connections);
   one(text, "agentd_accept_failures_total", "counter",
-      "Connections for which no descriptor, memory or epoll watch was left.",
+      "Attempts to take a connection for which no descriptor, memory or watch was left.",
       gauges.accept_failures);
   one(text, "process_resident_memory_bytes", "gauge", "Memory.", gauges.resident_bytes);
   one(text, "process_open_fds", "gauge", "Descriptors.", gauges.open_fds);

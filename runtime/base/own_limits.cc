@@ -22,7 +22,8 @@ struct Need {
   rlim_t unit_bytes;
   rlim_t least;
 };
-// Seen to be enough, with some room: tests/integration/own_limits_test.cc runs at each of them.
+// Seen to be enough for a run, with some room (tests/integration/own_limits_test.cc runs at each of
+// them), and for a daemon to start and do one (tests/daemon/life_test.cc).
 constexpr std::array kNeeds = {
     Need{RLIMIT_NOFILE, "open files", "-n", "", 1, 96},
     Need{RLIMIT_STACK, "the stack", "-s", " KiB", kKiB, 256 * kKiB},

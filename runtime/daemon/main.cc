@@ -49,7 +49,7 @@ int run(const Arguments& arguments) try {
   return serve(*std::move(started), *std::move(signals));
 } catch (const std::system_error& failure) {  // how std::thread says that there can be none
   const int number = failure.code().value();
-  return refuse(host_lacks("pthread_create", number, {}, scarcity_fix(number)));
+  return refuse(host_lacks({}, 0, failure.what(), scarcity_fix(number)));
 }
 
 int dispatch(const Arguments& arguments) {

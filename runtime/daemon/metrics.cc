@@ -126,7 +126,7 @@ std::string Metrics::text(const Gauges& gauges) const {
         static_cast<double>(gauges.buffered_bytes));
   gauge(text, "sbxd_connections", "Open connections.", static_cast<double>(gauges.connections));
   counter(text, "sbxd_accept_failures_total",
-          "Connections for which no descriptor, memory or epoll watch was left.",
+          "Attempts to take a connection for which no descriptor, memory or watch was left.",
           gauges.accept_failures);
   gauge(text, "sbxd_sessions", "Sessions that exist.", static_cast<double>(gauges.sessions));
   counter(text, "sbxd_sessions_made_total", "Sessions made.", gauges.sessions_made);

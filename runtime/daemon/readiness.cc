@@ -41,7 +41,7 @@ std::optional<Problem> Readiness::problem() {
                    .code = "host_lacks",
                    .detail = "No run can start: " + to_string(*shortage_) + ".",
                    .fix = shortage_->fix,
-                   .retry_after = kRetryAfter};
+                   .retry_after = kAskAgain};
   }
   if (auto usable = check_audit(); !usable) {
     const std::string& fix = usable.error().fix;
@@ -90,7 +90,7 @@ void Readiness::end_silence() {
 
 void Readiness::note_shortage(const Error& error) {
   // What passes as runs end, a full queue or no descriptor, the runs themselves tell.
-  if (error.sys_errno != ETOOMANYREFS) return;
+  if (error.sys_errno != ETOOMANYREFS) return shortage_.reset();
   if (!shortage_) {
     log::error("no run can start", {{"error", to_string(error)}, {"fix", error.fix}});
   }

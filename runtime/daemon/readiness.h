@@ -1,5 +1,6 @@
-// Readiness: whether anything keeps every run from starting: a spawner that is gone or silent, an
-// audit file that takes no line, an image that cannot be opened. Stage: daemon, the loop's thread.
+// Readiness: whether anything keeps every run from starting: a spawner that is gone, silent or
+// cannot be sent descriptors, an audit file that takes no line, an image that cannot be opened.
+// Stage: daemon, the loop's thread.
 #pragma once
 
 #include <optional>

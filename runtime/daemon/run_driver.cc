@@ -24,7 +24,7 @@ class Interest {
  public:
   [[nodiscard]] static Result<Interest> make() {
     UniqueFd fd(::epoll_create1(EPOLL_CLOEXEC));
-    if (!fd) return sys_error("epoll_create1");
+    if (!fd) return async::watch_error("epoll_create1");
     return Interest(std::move(fd));
   }
   [[nodiscard]] int fd() const { return fd_.get(); }

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <utility>
 
+#include "runtime/base/own_limits.h"
 #include "runtime/base/places.h"
 #include "runtime/base/sys.h"
 #include "runtime/daemon/session_directory.h"
@@ -30,7 +31,7 @@ Result<std::unique_ptr<SessionWorkspace>> SessionWorkspace::make(Sessions& sessi
                                                                  SessionPtr session, Hold hold) {
   auto state = std::make_shared<State>();
   state->saved = UniqueFd(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!state->saved) return sys_error("eventfd");
+  if (!state->saved) return name_scarcity(sys_error("eventfd"));
   state->hold.emplace(std::move(hold));
   return std::unique_ptr<SessionWorkspace>(
       new SessionWorkspace(sessions, std::move(session), std::move(state)));

@@ -303,7 +303,9 @@ class Api(OneStand):
         health = self.agent.call("GET", "/healthz").json()
         self.assertEqual((health["status"], health["store"], health["sandbox"], health["running"]),
                          ("ok", "ok", "ok", 1))
-        self.assertIn(b"\nagentd_running 1\n", self.agent.call("GET", "/metrics").content)
+        metrics = self.agent.call("GET", "/metrics").content
+        self.assertIn(b"\nagentd_running 1\n", metrics)
+        self.assertIn(b"\nagentd_accept_failures_total 0\n", metrics)
         hold.set()
         self.agent.wait(request)
         until(lambda: b"\nagentd_running 0\n" in self.agent.call("GET", "/metrics").content, "nothing runs")

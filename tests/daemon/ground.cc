@@ -100,8 +100,8 @@ ProcessOptions DaemonGround::options() const {
 
 void DaemonGround::spawn() {
   // The log goes to a file, so that nobody has to read it for the daemon to go on.
-  std::vector<std::string> words{"/bin/sh", "-c",
-                                 R"(exec "$@" 2>>")" + directory_.path() + R"(/log")", "sbxd"};
+  std::vector<std::string> words{
+      "/bin/bash", "-c", limits_ + R"(exec "$@" 2>>")" + directory_.path() + R"(/log")", "sbxd"};
   for (std::string& word : command({"--socket", socket_, "--state-dir", state_dir()})) {
     words.push_back(std::move(word));
   }

@@ -33,6 +33,8 @@ class DaemonGround {
   [[nodiscard]] bool start(const std::string& config = {});
   // Lines of runtime.toml for the starts that follow, beside those for the ground's own places.
   void set_runtime(std::string lines) { runtime_ = std::move(lines); }
+  // A command of the shell, such as ulimit, before the program in the starts that follow.
+  void set_limits(std::string limits) { limits_ = std::move(limits) + "; "; }
   // What start() does first: both configuration files.
   void write_configuration(const std::string& config);
   // Starts it and waits for its end: for what it refuses.
@@ -77,6 +79,7 @@ class DaemonGround {
   std::string trouble_;
   std::string program_;
   std::string runtime_;
+  std::string limits_;
   std::string socket_;
   std::unique_ptr<Process> process_;
 };

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "http/async/cancellation.h"
 #include "http/async/event.h"
 #include "runtime/base/sys.h"
@@ -135,6 +137,17 @@ TEST_F(Watch, ADescriptorIsWatchedOnce) {
   auto second = FdWatch::watch(loop_, ends_.ours.get());
   ASSERT_FALSE(second);
   EXPECT_EQ(second.error().sys_errno, EEXIST);
+}
+
+TEST(WatchError, NoWatchLeftIsTheHostsLackWithTheFix) {
+  errno = ENOSPC;
+  const Error none_left = watch_error("epoll_ctl");
+  EXPECT_EQ(none_left.code, ErrorCode::kHost);
+  EXPECT_NE(none_left.fix.find("fs.epoll.max_user_watches"), std::string::npos);
+  errno = EMFILE;
+  EXPECT_EQ(watch_error("epoll_create1").code, ErrorCode::kHost);
+  errno = EEXIST;
+  EXPECT_EQ(watch_error("epoll_ctl").code, ErrorCode::kInternal);
 }
 
 TEST_F(Watch, ARegularFileIsAlwaysReady) {
