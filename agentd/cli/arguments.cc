@@ -18,7 +18,7 @@ std::string complaint_of_nothing(const std::string& value) {
   return value.empty() ? "its value is empty" : "";
 }
 
-// Every option takes exactly one value, whatever that value looks like.
+// Every option takes exactly one value, whatever that value looks like, but an empty one.
 CLI::Option* one_value(CLI::Option* option) {
   return option->expected(1)
       ->allow_extra_args(false)

@@ -79,6 +79,7 @@ OrTrouble<Json> record_of(ApiClient& client, const std::string& id) {
   const std::string target = "/v1/requests/" + id;
   auto record = client.get(target);
   if (std::holds_alternative<Trouble>(record)) {
+    tell("agentctl: there was no record of " + id + "; asked once more\n");
     std::this_thread::sleep_for(kAgainAfter);
     record = client.get(target);
   }

@@ -51,10 +51,11 @@ std::string word_of(const std::string& outcome) {
 }
 
 // Of the run that the files of the result are from: the last one that ended well; with tools, of
-// those that left files.
+// those that left files, or else of those whose files were all refused.
 const Json& refused_in_result(const Json& record) {
   static const Json kNone = Json::array();
   const Json* last = &kNone;
+  bool with_files = false;
   const auto look_at = [&last](const Json& run) {
     if (text_at(run, "status") == "ok") last = &member(run, "refused");
   };
@@ -63,7 +64,10 @@ const Json& refused_in_result(const Json& record) {
     look_at(member(attempt, "run"));
     for (const Json& use : member(attempt, "tools")) {
       const Json& run = member(use, "run");
-      if (!member(run, "files").empty() || !member(run, "refused").empty()) look_at(run);
+      const bool has_files = !member(run, "files").empty();
+      if (!has_files && (with_files || member(run, "refused").empty())) continue;
+      with_files = with_files || has_files;
+      look_at(run);
     }
   }
   return *last;

@@ -123,10 +123,13 @@ class Agentctl(OneStand):
 
     def test_a_socket_that_was_named_wrongly_is_wrong_use_and_no_other_daemon_is_asked(self):
         environment = dict(os.environ) | {"AGENTD_SOCKET": "agentd.sock", "XDG_RUNTIME_DIR": str(self.where)}
-        for words in (["history"], ["doctor"], ["--socket", "", "history"], ["ask", "q", "--save", ""]):
+        for words, said in ((["history"], b"AGENTD_SOCKET"), (["doctor"], b"AGENTD_SOCKET"),
+                            (["--socket", "", "history"], b"its value is empty"),
+                            (["ask", "q", "--save", ""], b"its value is empty")):
             done = subprocess.run([PROGRAMS / "agentctl", *words], capture_output=True, timeout=PATIENCE, check=False,
                                   env=environment)
             self.assertEqual((done.returncode, done.stdout), (2, b""), done.stderr)
+            self.assertIn(said, done.stderr)
             self.assertIn(b"agentctl: fix: ", done.stderr)
         done = subprocess.run([PROGRAMS / "agentctl", "--version"], capture_output=True, timeout=PATIENCE, check=False,
                               env=environment)

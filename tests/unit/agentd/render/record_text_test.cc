@@ -95,6 +95,10 @@ TEST(LeftOut, WithToolsIsOfTheLastRunThatHadFiles) {
   record["attempts"][0]["tools"] = Json::array({with_some, {{"run", nullptr}}});
   record["attempts"][1]["tools"] = Json::array({with_none});
   EXPECT_EQ(left_out(record), "left out: at least 2 more entries\n");
+  Json with_files = {{"run", run_with("ok", {refusal("a", "symbolic link")})}};
+  with_files["run"]["files"] = Json::array({{{"name", "b"}}});
+  record["attempts"][0]["tools"] = Json::array({with_files, with_some, with_none});
+  EXPECT_EQ(left_out(record), "left out: 1 of /output: a: symbolic link\n");
 }
 
 TEST(ResultText, ShowsEachTypeInItsForm) {
