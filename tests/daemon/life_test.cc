@@ -93,10 +93,9 @@ TEST_P(DaemonLife, AHardLimitUnderWhichNothingRunsIsNamedAtTheStart) {
 TEST_P(DaemonLife, LimitsThatAreJustEnoughAreEnough) {
   ground().set_limits("ulimit -n 96; ulimit -s 256; ulimit -f 4096");
   start();
-  const RawReply reply = ask("POST", "/v1/run", R"({"language":"python","code":"print(6*7)"
-})");
+  const RawReply reply = ask("POST", "/v1/run", R"j({"language":"python","code":"print(6*7)"})j");
   ASSERT_EQ(reply.status, 200) << reply.body;
-EXPECT_EQ(Json::parse(reply.body)["stdout"], "42\n") << reply.body;
+  EXPECT_EQ(Json::parse(reply.body)["stdout"], "42\n") << reply.body;
 }
 
 // What is right in itself, and cannot be meant or is not there.
