@@ -46,8 +46,7 @@ Supervision::Supervision(spawn::Child child, SupervisionOptions options)
       out_(options_.plan->policy.limits.stdout_bytes, options_.on_stdout),
       err_(options_.plan->policy.limits.stderr_bytes, options_.on_stderr),
       fill_(std::move(child_.fill), &options_.plan->fill, std::move(options_.fill_rest)),
-      stdin_(std::move(child_.in), std::move(options_.stdin_text), options_.stdin_source),
-      wall_deadline_(child_.launched + options_.plan->policy.limits.wall_seconds) {
+      stdin_(std::move(child_.in), std::move(options_.stdin_text), options_.stdin_source) {
   if (options_.plan->policy.limits.cpu_seconds && child_.cgroup != nullptr) {
     next_cpu_check_ = child_.launched + kShortestCpuCheck;
   }
@@ -154,6 +153,8 @@ void Supervision::take_answer(const spawn::AnswerPacket& answer, std::vector<Uni
     case spawn::AnswerKind::kLaunched:
       if (!fds.empty()) pidfd_ = std::move(fds[0]);
       phase_ = Phase::kRunning;
+      // Not from when the spawner was asked: how long it took is no fault of the program.
+      wall_deadline_ = Clock::now() + options_.plan->policy.limits.wall_seconds;
       if (kill_wanted_) kill();
       return;
     case spawn::AnswerKind::kFailed: {

@@ -100,7 +100,7 @@ class Supervision {
   bool killed_ = false;
   bool kill_wanted_ = false;  // before the pidfd has come
   bool output_empty_ = true;
-  Clock::time_point wall_deadline_;
+  Clock::time_point wall_deadline_ = Clock::time_point::max();  // from the launch on
   Clock::time_point next_cpu_check_ = Clock::time_point::max();
   Clock::time_point kill_deadline_ = Clock::time_point::max();
   Ending ending_;

@@ -67,6 +67,13 @@ class SupervisionTest : public ::testing::Test {
 
   // A run that was launched `ago`, and that has reached its program.
   void begin(Clock::duration ago) {
+    plan_.policy.limits.wall_seconds -= std::chrono::duration_cast<std::chrono::milliseconds>(ago);
+    request(0s);
+    launch();
+    tell(plan::RecordKind::kAboutToExec);
+  }
+  // One that the spawner was asked for `ago`.
+  void request(Clock::duration ago) {
     spawn::Child child;
     auto control = sys::seqpacket_pair();
     auto report = sys::pipe(O_NONBLOCK);
@@ -81,11 +88,12 @@ class SupervisionTest : public ::testing::Test {
     SupervisionOptions options;
     options.plan = &plan_;
     supervision_ = std::make_unique<Supervision>(std::move(child), std::move(options));
+  }
+  void launch() {
     spawn::AnswerPacket launched;
     launched.kind = spawn::AnswerKind::kLaunched;
     const int pidfd = init_.pidfd();
     answer(launched, {&pidfd, 1});
-    tell(plan::RecordKind::kAboutToExec);
   }
 
   void answer(const spawn::AnswerPacket& packet, std::span<const int> fds = {}) {
@@ -177,6 +185,21 @@ TEST_F(SupervisionTest, AProgramThatRunsOnIsEndedAtItsLimit) {
   turn();
   ASSERT_TRUE(supervision_->ended());
   EXPECT_TRUE(supervision_->take_ending().wall_expired);
+}
+
+TEST_F(SupervisionTest, AProgramThatTheSpawnerLaunchesLateHasAllItsTime) {
+  request(4s);
+  turn();
+  EXPECT_FALSE(supervision_->ended());
+  launch();
+  turn();
+  EXPECT_GT(supervision_->next_deadline() - Clock::now(), 1s);
+  tell(plan::RecordKind::kAboutToExec);
+  tell(plan::RecordKind::kEnded, kExitedWithSeven);
+  tell_of_inits_end();
+  turn();
+  ASSERT_TRUE(supervision_->ended());
+  EXPECT_FALSE(supervision_->take_ending().wall_expired);
 }
 
 TEST_F(SupervisionTest, WhatInitEndedAtItsOwnDeadlineRanIntoTheLimit) {
