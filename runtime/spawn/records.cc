@@ -216,11 +216,9 @@ Result<void> RuntimeDirectory::check(const std::string& configured) {
   if (!is_there) return can_hold(path.substr(0, std::max<std::size_t>(path.rfind('/'), 1)), path);
   UniqueFd runs;
   UniqueFd ids;
-  for (const auto& [name, inside] : {std::pair("runs", &runs), std::pair("ids", &ids)}) {
-    const std::string below = path + "/" + name;
-    SBX_ASSIGN(const bool found, look_at_directory(top.get(), name, below, *inside));
-    if (!found) return can_hold(path, below);
-  }
+  SBX_ASSIGN(const bool has_runs, look_at_directory(top.get(), "runs", path + "/runs", runs));
+  SBX_ASSIGN(const bool has_ids, look_at_directory(top.get(), "ids", path + "/ids", ids));
+  if (!has_runs || !has_ids) return can_hold(path, path + (has_runs ? "/ids" : "/runs"));
   const RuntimeDirectory directory(path, std::move(runs), std::move(ids));
   SBX_ASSIGN(const Record record, Record::create(directory, new_run_id()));
   return check_takes_files(directory.ids_fd(), path + "/ids");  // an id's lock, while the record is

@@ -47,6 +47,19 @@ class Rootfs : public ::testing::Test {
   plan::Image image_;
 };
 
+TEST_F(Rootfs, IsLookedAtAsSomebodyWhoOwnsNothing) {
+  if (::geteuid() != 0) GTEST_SKIP() << "a run has its caller's id here";
+  for (const char* const shut : {"usr", "usr/bin", ""}) {
+    set_mode(shut, 0700);
+    const auto checked = check_interpreters(image_);
+    set_mode(shut, 0755);
+    ASSERT_FALSE(checked) << shut;
+    EXPECT_EQ(checked.error().fix, plan::kReadableFix) << shut;
+  }
+  EXPECT_TRUE(check_interpreters(image_));
+  EXPECT_EQ(::access("/root", W_OK), 0) << "root again";
+}
+
 TEST_F(Rootfs, HasTheInterpretersOfTheLanguagesInItsManifest) {
   EXPECT_TRUE(check_interpreters(image_)) << "of no other language";
   set_mode("opt/python3.11", 0750);
