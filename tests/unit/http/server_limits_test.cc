@@ -67,12 +67,12 @@ RawClient settled(const RunningServer& server) {
   return client;
 }
 
+// Not under the sanitizer, which itself opens pipes to see what memory is an object's.
+#if !defined(__has_feature)
+#define __has_feature(feature) 0
+#endif
+#if !__has_feature(undefined_behavior_sanitizer)
 TEST(Limits, AConnectionForWhichNoDescriptorIsLeftIsCountedAndTakenLater) {
-#if defined(__has_feature)
-#if __has_feature(undefined_behavior_sanitizer)
-  GTEST_SKIP() << "the sanitizer itself opens pipes, to see what memory is an object's";
-#endif
-#endif
   RunningServer server;
   rlimit old{};
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &old), 0);
@@ -87,6 +87,7 @@ TEST(Limits, AConnectionForWhichNoDescriptorIsLeftIsCountedAndTakenLater) {
   EXPECT_TRUE(counted);
   EXPECT_EQ(client.ask(http_request("GET", "/hello")).status, 200);
 }
+#endif
 
 TEST(Limits, ConnectionsOfOnePeer) {
   RunningServer server({.limits = {.connections = 10, .connections_per_peer = 2}});
