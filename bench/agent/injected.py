@@ -24,10 +24,20 @@ def is_tools(case):
     return case.fields.get("mode") == "tools"
 
 
+def attempt_class(case, reply):
+    """How an attempt ends that the reply is of. With tools a program that fails is the model's to see to, but for one
+    that makes a hostile call."""
+    return reply.fails if not is_tools(case) or reply.fails == "security" else ""
+
+
 def until_the_end(case, recorded):
-    """The replies that the loop asks for: until one ends it, or the attempts are spent; of tools, up to the answer."""
+    """The replies that the loop asks for: until one ends it, or the attempts are spent; of tools, up to the answer or
+    a hostile call."""
     if is_tools(case):
-        yield from recorded[:MAX_ITERATIONS]
+        for reply in recorded[:MAX_ITERATIONS]:
+            yield reply
+            if reply.fails == "security":
+                return
         return
     exhausted = 0
     for reply in recorded[:MAX_ATTEMPTS]:
