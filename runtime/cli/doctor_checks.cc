@@ -1,6 +1,7 @@
 #include "runtime/cli/doctor_checks.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <linux/seccomp.h>
 
 #include <algorithm>
@@ -333,6 +334,21 @@ Check check_time_namespace(Host& host, const policy::RuntimeConfig& config) {
                                            : "use a kernel with CONFIG_TIME_NS"});
 }
 
+// All of it together: only where each required part is there, since else its fix comes first.
+Check check_run(Host& host, const DoctorOptions& options, bool rest_holds) {
+  if (!rest_holds) {
+    return {"run", true, CheckState::kUntried, "not before what is required above is ok",
+            "mend what is above first"};
+  }
+  const Result<std::vector<std::string>> ran = host.run_languages(options.image, options.config);
+  if (!ran) {
+    return {"run", true, CheckState::kMissing, to_string(ran.error()), ran.error().fix};
+  }
+  return ok("run", true,
+            ran->empty() ? "no language in the image"
+                         : fmt::format("an empty program of {}", fmt::join(*ran, ", ")));
+}
+
 }  // namespace
 
 std::string_view check_state_name(CheckState state) {
@@ -354,18 +370,20 @@ std::vector<Check> run_checks(Host& host, const DoctorOptions& options) {
     return {check_kernel(host),
             {"proc", true, CheckState::kMissing, own.error().detail, own.error().fix}};
   }
-  return {check_kernel(host),
-          check_namespaces(host),
-          check_proc(host),
-          check_ids(host, options.config),
-          check_limits(host, options.config),
-          check_cgroup(host, options.config),
-          check_runtime_directory(host, options.config),
-          check_seccomp(host),
-          check_memfd(host),
-          check_landlock(host),
-          check_time_namespace(host, options.config),
-          check_image(host, options)};
+  std::vector<Check> checks = {check_kernel(host),
+                               check_namespaces(host),
+                               check_proc(host),
+                               check_ids(host, options.config),
+                               check_limits(host, options.config),
+                               check_cgroup(host, options.config),
+                               check_runtime_directory(host, options.config),
+                               check_seccomp(host),
+                               check_memfd(host),
+                               check_landlock(host),
+                               check_time_namespace(host, options.config),
+                               check_image(host, options)};
+  checks.push_back(check_run(host, options, all_required_hold(checks)));
+  return checks;
 }
 
 bool all_required_hold(const std::vector<Check>& checks) {

@@ -1,6 +1,7 @@
 #include "runtime/cli/doctor_image.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
@@ -18,7 +19,7 @@ Check image_shut(const std::string& path, std::string_view what) {
           plan::kReadableFix};
 }
 
-// What is wrong below rootfs/: no run is refused for what others may write there.
+// What is wrong in it; not `broken`: no run is refused for it.
 Check image_fault(const Error& error, bool broken) {
   const std::string why =
       error.detail +
@@ -38,7 +39,6 @@ Check image_unreadable(const std::string& path, int sys_errno) {
 
 Check check_image(Host& host, const DoctorOptions& options) {
   if (options.image == "host") return image_ok("the host's /usr");
-  constexpr mode_t kWorldReadable = 05;  // r-x for others
   const Result<plan::Image> image = host.find_image(options.image, options.config);
   if (!image) {
     const Error& error = image.error();
@@ -47,18 +47,12 @@ Check check_image(Host& host, const DoctorOptions& options) {
   }
   const PathFacts rootfs = host.path_facts(image->rootfs);
   if (rootfs.sys_errno != 0) return image_unreadable(image->rootfs, rootfs.sys_errno);
-  if ((rootfs.mode & kWorldReadable) != kWorldReadable) {
-    return image_shut(image->rootfs, "not readable by everyone");
-  }
-  const std::string manifest = image->directory + "/manifest.json";
-  if (const PathFacts facts = host.path_facts(manifest); facts.sys_errno != 0) {
-    return image_unreadable(manifest, facts.sys_errno);
-  }
+  if ((rootfs.mode & S_IXOTH) == 0) return image_shut(image->rootfs, "shut to others");
   if (const Result<void> found = host.check_interpreters(*image); !found) {
     return image_fault(found.error(), true);
   }
-  if (const Result<void> found = host.check_contents(*image); !found) {
-    return image_fault(found.error(), false);
+  for (const Result<void>& found : {host.check_manifest(*image), host.check_contents(*image)}) {
+    if (!found) return image_fault(found.error(), false);
   }
   return image_ok(image->directory);
 }

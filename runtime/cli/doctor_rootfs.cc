@@ -2,6 +2,7 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <fmt/core.h>
 #include <linux/openat2.h>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
@@ -78,7 +79,11 @@ class Contents {
       left_.pop_back();
       SBX_TRY(list(directory));
     }
-    return {};
+    if (left_.empty()) return {};
+    return host_lacks("contents", 0,
+                      fmt::format("{} has more than {} entries: the others were not looked at",
+                                  image_.rootfs, kMaxEntries),
+                      "take out of it what no program needs");
   }
 
  private:
@@ -110,7 +115,11 @@ class Contents {
     ++entries_;
     if (S_ISDIR(info.st_mode)) left_.push_back(path);
     if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) return {};
-    return plan::check_image_part(shown, info.st_uid, info.st_mode, ::geteuid());
+    SBX_TRY(plan::check_image_part(shown, info.st_uid, info.st_mode, ::geteuid()));
+    const mode_t wanted = S_ISDIR(info.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
+    if ((info.st_mode & wanted) == wanted) return {};
+    return host_lacks("contents", EACCES, shown + ", which a program may want",
+                      "chmod -R a+rX " + image_.rootfs);
   }
 
   const plan::Image& image_;

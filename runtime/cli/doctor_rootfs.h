@@ -11,9 +11,10 @@ namespace sbx::cli {
 // no regular file, or cannot be executed by everybody. Links are resolved inside.
 [[nodiscard]] Result<void> check_interpreters(const plan::Image& image);
 
-// kHost, with the fix, for the first directory or file that is not root's or the caller's, or that
-// others can write: whoever can, decides what runs. Links are not followed. What the caller cannot
-// read is left out, and what lies behind the first million entries.
+// kHost, with the fix, for the first directory or file that is not root's or the caller's or that
+// others can write (whoever can, decides what runs), and for one that not everybody can read, which
+// a run's own id could not either. Links are not followed; more than a million entries are too many
+// to look at.
 [[nodiscard]] Result<void> check_contents(const plan::Image& image);
 
 }  // namespace sbx::cli

@@ -55,6 +55,7 @@ class Host {
   // The image that a run would take, or why it would take none.
   [[nodiscard]] virtual Result<plan::Image> find_image(const std::string& name,
                                                        const policy::RuntimeConfig& config) = 0;
+  [[nodiscard]] virtual Result<void> check_manifest(const plan::Image& image) = 0;
   // What lies below its rootfs/: see doctor_rootfs.h.
   [[nodiscard]] virtual Result<void> check_interpreters(const plan::Image& image) = 0;
   [[nodiscard]] virtual Result<void> check_contents(const plan::Image& image) = 0;
@@ -81,6 +82,10 @@ class Host {
       const policy::RuntimeConfig& config) = 0;
   // A group of one run, made with its limits and removed.
   [[nodiscard]] virtual Result<CgroupFacts> make_cgroup(const policy::RuntimeConfig& config) = 0;
+
+  // The languages of which an empty program ran: see doctor_run.h.
+  [[nodiscard]] virtual Result<std::vector<std::string>> run_languages(
+      const std::string& rootfs, const policy::RuntimeConfig& config) = 0;
 
   // 0 or an errno. seccomp(2): the operation with these flags and a null argument.
   [[nodiscard]] virtual int seccomp(unsigned operation, unsigned flags) = 0;

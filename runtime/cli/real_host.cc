@@ -21,6 +21,7 @@
 #include "runtime/base/sys.h"
 #include "runtime/cgroup/driver.h"
 #include "runtime/cli/doctor_rootfs.h"
+#include "runtime/cli/doctor_run.h"
 #include "runtime/cli/host.h"
 #include "runtime/cli/in_child.h"
 #include "runtime/cli/probe_program.h"
@@ -164,6 +165,9 @@ class RealHost final : public Host {
                                  const policy::RuntimeConfig& config) override {
     return plan::find_image(name, config);
   }
+  Result<void> check_manifest(const plan::Image& image) override {
+    return plan::check_manifest(image);
+  }
   Result<void> check_interpreters(const plan::Image& image) override {
     return cli::check_interpreters(image);
   }
@@ -180,6 +184,10 @@ class RealHost final : public Host {
     return code == 0;
   }
 
+  Result<std::vector<std::string>> run_languages(const std::string& rootfs,
+                                                 const policy::RuntimeConfig& config) override {
+    return cli::run_languages(rootfs, config);
+  }
   Act make_namespaces() override { return in_child(all_namespaces); }
   Act mount_proc() override { return in_child(proc_in_new_namespaces); }
   Act make_time_namespace() override { return in_child(time_namespace); }

@@ -146,6 +146,21 @@ Result<void> check_mount_points(const std::string& rootfs) {
   return {};
 }
 
+// The manifest's "packages": an object for each language.
+Result<nlohmann::json> read_packages(const Image& image) {
+  const std::string path = image.directory + "/manifest.json";
+  const auto text = sys::read_file(path, kMaxManifest);
+  if (!text) {
+    const int error = text.error().sys_errno;
+    return host_lacks("manifest", error, path, error == EACCES ? kReadableFix : kRebuildFix);
+  }
+  nlohmann::json manifest = nlohmann::json::parse(*text, nullptr, false);
+  if (manifest.is_object() && manifest.contains("packages") && manifest["packages"].is_object()) {
+    return std::move(manifest["packages"]);
+  }
+  return host_lacks("manifest", 0, path + " is not a manifest: it lists no packages", kRebuildFix);
+}
+
 }  // namespace
 
 std::vector<std::string> image_directories(const policy::RuntimeConfig& config) {
@@ -237,16 +252,18 @@ Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& c
   return host_lacks("find_image", 0, "no image '" + name + "' in " + searched, kBuildFix);
 }
 
+Result<void> check_manifest(const Image& image) {
+  if (image.is_host()) return {};
+  const auto packages = read_packages(image);
+  return packages ? Result<void>{} : unexpected(packages.error());
+}
+
 std::vector<std::string> image_packages(const Image& image, const std::string& key) {
   std::vector<std::string> packages;
   if (image.is_host()) return packages;
-  const auto text = sys::read_file(image.directory + "/manifest.json", kMaxManifest);
-  if (!text) return packages;
-  const auto manifest = nlohmann::json::parse(*text, nullptr, false);
-  if (!manifest.is_object() || !manifest.contains("packages")) return packages;
-  const auto& all = manifest["packages"];
-  if (!all.is_object() || !all.contains(key) || !all[key].is_object()) return packages;
-  for (const auto& [package, version] : all[key].items()) {
+  const auto all = read_packages(image);
+  if (!all || !all->contains(key) || !(*all)[key].is_object()) return packages;
+  for (const auto& [package, version] : (*all)[key].items()) {
     packages.push_back(version.is_string() ? package + " " + version.get<std::string>() : package);
   }
   return packages;

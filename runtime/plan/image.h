@@ -61,6 +61,10 @@ inline constexpr const char* kReadableFix =
 [[nodiscard]] Result<Image> find_image(const std::string& name,
                                        const policy::RuntimeConfig& config);
 
+// kHost, with the fix, where the manifest cannot be read or lists no packages: what the image
+// offers cannot be told then. No run needs it.
+[[nodiscard]] Result<void> check_manifest(const Image& image);
+
 // Names (with versions) that the manifest lists for a language's key ("python"). Empty for host.
 [[nodiscard]] std::vector<std::string> image_packages(const Image& image, const std::string& key);
 

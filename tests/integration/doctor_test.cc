@@ -12,6 +12,7 @@
 
 #include <cerrno>
 #include <filesystem>
+#include <fstream>
 #include <string>
 
 #include "tests/integration/fixture.h"
@@ -76,6 +77,44 @@ std::string command_of(const json& check) {
   }
   return fix;
 }
+
+// An image of its own, found through a configuration of its own.
+class OwnImage {
+ public:
+  explicit OwnImage(const std::string& manifest = R"({"packages": {}})") {
+    EXPECT_EQ(::chmod(directory_.path().c_str(), 0755), 0);  // what is above the images counts too
+    for (const char* const name :
+         {"dev", "proc", "tmp", "code", "input", "output", "work", "usr/bin"}) {
+      std::filesystem::create_directories(rootfs() + "/" + name);
+    }
+    std::filesystem::create_directory_symlink("1", images() + "/default/current");
+    std::filesystem::create_directories(directory_.path() + "/config/sbx");
+    (void)directory_.write("images/default/1/manifest.json", manifest);
+    (void)directory_.write("config/sbx/runtime.toml", "image_dir = \"" + images() + "\"\n");
+    options_.environment = {"XDG_CONFIG_HOME=" + directory_.path() + "/config"};
+  }
+  // The host's bash with what it is linked to, as the image's.
+  void take_bash() const {
+    const Finished linked =
+        run_process({"/bin/sh", "-e", "-c",
+                     "for f in /bin/bash $(ldd /bin/bash | grep -o '/[^ ]*'); do "
+                     "mkdir -p \"$1/usr$(dirname $f)\"; cp -L $f \"$1/usr$f\"; done; "
+                     "for d in lib lib64; do [ ! -d $1/usr/$d ] || ln -s usr/$d $1/$d; done; "
+                     "chmod -R a+rX $1",
+                     "sh", rootfs()});
+    EXPECT_EQ(linked.exit_code, 0) << linked.err;
+  }
+  [[nodiscard]] const std::string& top() const { return directory_.path(); }
+  [[nodiscard]] std::string images() const { return directory_.path() + "/images"; }
+  [[nodiscard]] std::string rootfs() const { return images() + "/default/1/rootfs"; }
+  [[nodiscard]] const ProcessOptions& options() const { return options_; }
+
+ private:
+  TemporaryDirectory directory_;
+  ProcessOptions options_;
+};
+
+constexpr const char* kBashManifest = R"({"packages": {"debian": {"bash": "5"}}})";
 
 bool is_v1_host() {
   return std::filesystem::exists("/sys/fs/cgroup/memory/cgroup.procs");
@@ -227,19 +266,10 @@ TEST_F(DoctorTest, AnImageThatIsNotThereIsMissingAndTheHostsOwnUsrServes) {
 
 // Whoever can write to it decides what runs: no run, and both say what to do.
 TEST_F(DoctorTest, AnImageThatSomebodyElseCouldChangeIsRefusedUntilTheFix) {
-  const TemporaryDirectory directory;
-  ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);  // what is above the images counts too
-  const std::string images = directory.path() + "/images";
-  const std::string rootfs = images + "/default/1/rootfs";
-  for (const char* const name : {"dev", "proc", "tmp", "code", "input", "output", "work", "usr"}) {
-    std::filesystem::create_directories(rootfs + "/" + name);
-  }
-  std::filesystem::create_directory_symlink("1", images + "/default/current");
-  (void)directory.write("images/default/1/manifest.json", "{}");
-  std::filesystem::create_directories(directory.path() + "/config/sbx");
-  (void)directory.write("config/sbx/runtime.toml", "image_dir = \"" + images + "\"\n");
-  ProcessOptions options;
-  options.environment = {"XDG_CONFIG_HOME=" + directory.path() + "/config"};
+  const OwnImage image;
+  const std::string images = image.images();
+  const std::string rootfs = image.rootfs();
+  const ProcessOptions& options = image.options();
   const auto run = [&] { return run_process({SBX_RUN_PATH, "--", "/nothing"}, options); };
   EXPECT_EQ(check_of(doctor({}, options), "image")["state"], "ok");
   EXPECT_EQ(run().exit_code, 127) << "control: the run takes place, and finds no such program";
@@ -263,9 +293,9 @@ TEST_F(DoctorTest, AnImageThatSomebodyElseCouldChangeIsRefusedUntilTheFix) {
   EXPECT_EQ(run().exit_code, 127);
   EXPECT_EQ(run_process({"/bin/sh", "-e", "-c", command_of(below)}).exit_code, 0);
   EXPECT_EQ(check_of(doctor({}, options), "image")["state"], "ok");
-  ASSERT_EQ(::chmod(directory.path().c_str(), 0777), 0);
+  ASSERT_EQ(::chmod(image.top().c_str(), 0777), 0);
   const json found = check_of(doctor({}, options), "image");
-  expect_missing(found, "chmod go-w " + directory.path());
+  expect_missing(found, "chmod go-w " + image.top());
   EXPECT_EQ(run().exit_code, 125);
   EXPECT_EQ(run_process({"/bin/sh", "-e", "-c", command_of(found)}).exit_code, 0);
   EXPECT_EQ(run().exit_code, 127);
@@ -273,52 +303,54 @@ TEST_F(DoctorTest, AnImageThatSomebodyElseCouldChangeIsRefusedUntilTheFix) {
 
 // The interpreter is the image's to have: a broken image is no fault of the program's.
 TEST_F(DoctorTest, AnImageWithoutItsInterpreterIsNamedByDoctorAndByTheRun) {
-  const TemporaryDirectory directory;
-  ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
-  const std::string image = directory.path() + "/images/default/1";
-  for (const char* const name : {"dev", "proc", "tmp", "code", "input", "output", "work", "usr"}) {
-    std::filesystem::create_directories(image + "/rootfs/" + name);
-  }
-  std::filesystem::create_directory_symlink("1", directory.path() + "/images/default/current");
-  std::filesystem::create_directories(directory.path() + "/config/sbx");
-  (void)directory.write("images/default/1/manifest.json",
-                        R"({"packages": {"debian": {"bash": "5"}}})");
-  (void)directory.write("config/sbx/runtime.toml",
-                        "image_dir = \"" + directory.path() + "/images\"\n");
-  ProcessOptions options;
-  options.environment = {"XDG_CONFIG_HOME=" + directory.path() + "/config"};
-  const json check = check_of(doctor({}, options), "image");
+  const OwnImage image(kBashManifest);
+  const json check = check_of(doctor({}, image.options()), "image");
   expect_missing(check, "./scripts/image --force");
   EXPECT_THAT(check["detail"].get<std::string>(),
               HasSubstr("/rootfs/usr/bin/bash, which runs bash"));
-  const Finished run = run_process({SBX_RUN_PATH, "-l", "bash", "-c", "true"}, options);
+  const Finished run = run_process({SBX_RUN_PATH, "-l", "bash", "-c", "true"}, image.options());
   EXPECT_EQ(run.exit_code, 125);
   EXPECT_THAT(run.err, AllOf(HasSubstr("/usr/bin/bash: No such file or directory"),
                              HasSubstr("fix: rebuild the image: ./scripts/image --force")));
-  const Finished named = run_process({SBX_RUN_PATH, "--", "/usr/bin/bash"}, options);
+  const Finished named = run_process({SBX_RUN_PATH, "--", "/usr/bin/bash"}, image.options());
   EXPECT_EQ(named.exit_code, 127) << "what the caller names is his";
 }
 
-TEST_F(DoctorTest, AnImageThatOthersCannotReadIsMissingUntilItsModeIsMended) {
-  const TemporaryDirectory directory;
-  ASSERT_EQ(::chmod(directory.path().c_str(), 0755), 0);
-  const std::string image = directory.path() + "/images/default/1";
-  for (const char* const name : {"dev", "proc", "tmp", "code", "input", "output", "work"}) {
-    std::filesystem::create_directories(image + "/rootfs/" + name);
+// What an interpreter needs is found by running it alone.
+TEST_F(DoctorTest, AnImageWhoseInterpreterCannotRunIsMissing) {
+  const OwnImage image(kBashManifest);
+  image.take_bash();
+  const auto run_check = [&] { return check_of(doctor({}, image.options()), "run"); };
+  EXPECT_EQ(run_check()["state"], "ok") << run_check();
+  EXPECT_EQ(run_check()["detail"], "an empty program of bash");
+  const std::string bash = image.rootfs() + "/usr/bin/bash";
+  const std::string libraries = image.rootfs() + "/usr/lib";
+  for (const mode_t shut : {0750, 0755}) {
+    ASSERT_EQ(::chmod(libraries.c_str(), shut), 0);
+    EXPECT_EQ(run_check()["state"], shut == 0750 ? "missing" : "ok") << run_check();
   }
-  std::filesystem::create_directory_symlink("1", directory.path() + "/images/default/current");
-  std::filesystem::create_directories(directory.path() + "/config/sbx");
-  (void)directory.write("images/default/1/manifest.json", "{}");
-  (void)directory.write("config/sbx/runtime.toml",
-                        "image_dir = \"" + directory.path() + "/images\"\n");
-  ASSERT_EQ(::chmod((image + "/rootfs").c_str(), 0700), 0);
-  ProcessOptions options;
-  options.environment = {"XDG_CONFIG_HOME=" + directory.path() + "/config"};
-  const json check = check_of(doctor({}, options), "image");
+  std::filesystem::rename(libraries, image.rootfs() + "/usr/elsewhere");
+  expect_missing(run_check(), "./scripts/image --force");
+  std::filesystem::rename(image.rootfs() + "/usr/elsewhere", libraries);
+  for (const char* const content : {"", "#!/nope\n"}) {
+    const std::string kept = bash + ".kept";
+    std::filesystem::rename(bash, kept);
+    std::ofstream(bash) << content;
+    ASSERT_EQ(::chmod(bash.c_str(), 0755), 0);
+    expect_missing(run_check(), "./scripts/image --force");
+    std::filesystem::rename(kept, bash);
+  }
+  EXPECT_EQ(run_check()["state"], "ok");
+}
+
+TEST_F(DoctorTest, AnImageThatOthersCannotReadIsMissingUntilItsModeIsMended) {
+  const OwnImage image;
+  ASSERT_EQ(::chmod(image.rootfs().c_str(), 0700), 0);
+  const json check = check_of(doctor({}, image.options()), "image");
   expect_missing(check, "chmod a+rX");
-  EXPECT_THAT(check["detail"].get<std::string>(), HasSubstr(image + "/rootfs"));
-  ASSERT_EQ(run_process({"/bin/chmod", "a+rX", image + "/rootfs"}).exit_code, 0);
-  EXPECT_EQ(check_of(doctor({}, options), "image")["state"], "ok");
+  EXPECT_THAT(check["detail"].get<std::string>(), HasSubstr(image.rootfs()));
+  ASSERT_EQ(run_process({"/bin/chmod", "a+rX", image.rootfs()}).exit_code, 0);
+  EXPECT_EQ(check_of(doctor({}, image.options()), "image")["state"], "ok");
 }
 
 // A user whose limits leave no process, or no memory, to try anything in: no fix of a probe helps,

@@ -7,6 +7,7 @@
 
 #include <filesystem>
 #include <string>
+#include <utility>
 
 #include "tests/support/process.h"
 
@@ -94,6 +95,20 @@ TEST_F(Rootfs, ThatOthersMayWriteAnywhereIsFound) {
   const auto theirs = check_contents(image_);
   ASSERT_FALSE(theirs);
   EXPECT_THAT(theirs.error().detail, HasSubstr("belongs to uid 12345"));
+}
+
+// What only some may read, a run may not: such a part of a library is missed at its import alone.
+TEST_F(Rootfs, WhatNotEverybodyMayReadIsFound) {
+  for (const auto& [name, mode] :
+       {std::pair{"opt", 0750}, {"opt", 0711}, {"usr/bin", 0700}, {"opt/python3.11", 0711}}) {
+    set_mode(name, static_cast<mode_t>(mode));
+    const auto checked = check_contents(image_);
+    ASSERT_FALSE(checked) << name;
+    EXPECT_THAT(checked.error().detail, HasSubstr(path_of(name)));
+    EXPECT_EQ(checked.error().fix, "chmod -R a+rX " + image_.rootfs);
+    set_mode(name, 0755);
+  }
+  EXPECT_TRUE(check_contents(image_));
 }
 
 }  // namespace

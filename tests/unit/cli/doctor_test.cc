@@ -206,18 +206,25 @@ TEST(DoctorOnASimulatedHost, AnImageThatOthersCannotReadIsMissing) {
   EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chmod a+rX"));
 }
 
-TEST(DoctorOnASimulatedHost, AnImageOfWhichAPartCannotBeLookedAtIsMissing) {
-  const FakeHost good;
-  for (const auto& [path, facts] : good.paths) {
-    FakeHost host;
-    host.paths[path] = {EACCES, 0};
-    EXPECT_EQ(check_of(host, "image").state, CheckState::kMissing);
-    EXPECT_EQ(check_of(host, "image").detail, path + ": Permission denied");
-    EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chmod a+rX"));
-    host.paths[path] = {ENOENT, 0};
-    EXPECT_EQ(check_of(host, "image").detail, path + ": No such file or directory");
-    EXPECT_THAT(check_of(host, "image").fix, HasSubstr("scripts/image")) << "no mode helps";
-  }
+TEST(DoctorOnASimulatedHost, AnImageThatCannotBeLookedAtIsMissing) {
+  FakeHost host;
+  const std::string path = "/images/default/d1/rootfs";
+  host.paths[path] = {EACCES, 0};
+  EXPECT_EQ(check_of(host, "image").state, CheckState::kMissing);
+  EXPECT_EQ(check_of(host, "image").detail, path + ": Permission denied");
+  EXPECT_THAT(check_of(host, "image").fix, HasSubstr("chmod a+rX"));
+  host.paths[path] = {ENOENT, 0};
+  EXPECT_EQ(check_of(host, "image").detail, path + ": No such file or directory");
+  EXPECT_THAT(check_of(host, "image").fix, HasSubstr("scripts/image")) << "no mode helps";
+}
+
+TEST(DoctorOnASimulatedHost, AnImageWithoutAManifestIsDegraded) {
+  FakeHost host;
+  host.manifest = host_lacks("manifest", ENOENT, "/images/default/d1/manifest.json", "rebuild it");
+  const Check check = check_of(host, "image");
+  EXPECT_EQ(check.state, CheckState::kDegraded);
+  EXPECT_FALSE(check.required) << "runs start all the same";
+  EXPECT_EQ(check.detail, "/images/default/d1/manifest.json: No such file or directory");
 }
 
 TEST(DoctorOnASimulatedHost, AnImageWithoutAnInterpreterIsMissing) {
@@ -237,6 +244,28 @@ TEST(DoctorOnASimulatedHost, AnImageThatOthersMayWriteBelowItsTopIsDegraded) {
   EXPECT_EQ(check.state, CheckState::kDegraded);
   EXPECT_FALSE(check.required) << "a run does not look there";
   EXPECT_EQ(check.fix, "chmod go-w");
+}
+
+TEST(DoctorOnASimulatedHost, ARunThatFailsIsMissingWithItsOwnFix) {
+  FakeHost host;
+  EXPECT_EQ(check_of(host, "run").detail, "an empty program of python, bash");
+  host.ran = host_lacks("run", 0, "an empty program of python ended with 1", "rebuild it");
+  const Check check = check_of(host, "run");
+  EXPECT_EQ(check.state, CheckState::kMissing);
+  EXPECT_TRUE(check.required);
+  EXPECT_THAT(check.detail, HasSubstr("an empty program of python ended with 1"));
+  EXPECT_EQ(check.fix, "rebuild it");
+  host.ran = std::vector<std::string>{};
+  EXPECT_EQ(check_of(host, "run").state, CheckState::kOk) << "of programs alone";
+}
+
+TEST(DoctorOnASimulatedHost, NothingIsRunWhereSomethingThatIsRequiredIsMissing) {
+  FakeHost host;
+  host.action_errno = ENOSYS;
+  const Check check = check_of(host, "run");
+  EXPECT_EQ(check.state, CheckState::kUntried);
+  EXPECT_EQ(host.runs, 0);
+  EXPECT_FALSE(check.fix.empty());
 }
 
 }  // namespace

@@ -37,8 +37,7 @@ class FakeHost final : public Host {
   int action_errno = 0;
   int abi = 7;
   Result<plan::Image> image = image_in("/images/default/d1");
-  std::map<std::string, PathFacts> paths = {{"/images/default/d1/rootfs", {0, 0755}},
-                                            {"/images/default/d1/manifest.json", {0, 0644}}};
+  std::map<std::string, PathFacts> paths = {{"/images/default/d1/rootfs", {0, 0755}}};
   IdRange mapped;
 
   void have_usual_limits() {
@@ -75,7 +74,8 @@ class FakeHost final : public Host {
   Result<plan::Image> find_image(const std::string&, const policy::RuntimeConfig&) override {
     return image;
   }
-  Result<void> interpreters, contents;
+  Result<void> manifest, interpreters, contents;
+  Result<void> check_manifest(const plan::Image&) override { return manifest; }
   Result<void> check_interpreters(const plan::Image&) override { return interpreters; }
   Result<void> check_contents(const plan::Image&) override { return contents; }
   bool has_program(const std::string&) override { return has_newuidmap; }
@@ -90,6 +90,13 @@ class FakeHost final : public Host {
   Act exec_memfd() override { return memfd; }
   Result<std::string> runtime_directory(const policy::RuntimeConfig&) override { return directory; }
   Result<CgroupFacts> make_cgroup(const policy::RuntimeConfig&) override { return cgroup; }
+  Result<std::vector<std::string>> ran = std::vector<std::string>{"python", "bash"};
+  Result<std::vector<std::string>> run_languages(const std::string&,
+                                                 const policy::RuntimeConfig&) override {
+    ++runs;
+    return ran;
+  }
+  int runs = 0;
   int seccomp(unsigned, unsigned) override { return filter_errno; }
   int seccomp_action(std::uint32_t) override { return action_errno; }
   int landlock_abi() override { return abi; }
