@@ -146,6 +146,7 @@ Result<std::string> Sandbox::explain(SandboxOptions options, const plan::Request
   State state;
   SBX_TRY(state.prepare(options));
   SBX_TRY(state.find_image(options));
+  SBX_TRY(spawn::RuntimeDirectory::check(state.config.runtime_dir));
   SBX_ASSIGN(const plan::Plan plan, plan::make_plan(state.policy, request, state.host));
   return plan::plan_text(plan);
 }

@@ -252,6 +252,14 @@ TEST_P(Verbs, ExplainRefusesWhatARunRefuses) {
   EXPECT_NE(::access(made.c_str(), F_OK), 0) << "explain makes nothing";
   EXPECT_EQ(run({"explain", "--json", "-c", "1"}).exit_code, 2);
   EXPECT_EQ(run({"explain", "--learn", "-c", "1"}).exit_code, 2);
+  std::filesystem::create_directories(directory().path() + "/config/sbx");
+  (void)directory().write("config/sbx/runtime.toml", "runtime_dir = \"/proc/self/nowhere\"\n");
+  ProcessOptions elsewhere = options();
+  elsewhere.environment.push_back("XDG_CONFIG_HOME=" + directory().path() + "/config");
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"-c", "1"}, {"explain", "-c", "1"}}) {
+    EXPECT_EQ(run_process(command(words), elsewhere).exit_code, 125) << words.front();
+  }
 }
 
 TEST_P(Verbs, OutputThatCannotBeWrittenIsSaid) {
