@@ -38,7 +38,11 @@ class Daemon:
                       fix=f"see whether the socket is {self.name}'s")
 
     def unknown(self, what: str, value: Any) -> Failed:
-        return Failed(f"{what} is not as this client knows it: {str(value)[:200]}",
+        try:
+            shown = str(value)[:200]
+        except RecursionError:
+            shown = "it is nested too deeply"
+        return Failed(f"{what} is not as this client knows it: {shown}",
                       code="version_mismatch", fix=self.one_version)
 
 

@@ -279,9 +279,17 @@ def quote_id(name: str, identifier: str) -> str:
     return quote(arguments.identifier(name, identifier), safe="")
 
 
-def parse_json(daemon: Daemon, text: bytes) -> Any:
+def _load(text: bytes) -> Any:
+    """Raises ValueError for what is no JSON, or is nested deeper than any answer."""
     try:
         return json.loads(text)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+
+
+def parse_json(daemon: Daemon, text: bytes) -> Any:
+    try:
+        return _load(text)
     except ValueError as error:
         raise daemon.stranger(f"the answer is no JSON: {text[:100]!r}") from error
 
@@ -290,7 +298,7 @@ def error_of(daemon: Daemon, status: int, retry_after: Optional[str], body: byte
              may_be_gone: bool = False) -> SandboxError:
     """The exception that an answer other than 2xx means."""
     try:
-        problem = json.loads(body)
+        problem = _load(body)
         if not isinstance(problem, dict):
             raise ValueError
     except ValueError:
@@ -314,7 +322,8 @@ def error_of(daemon: Daemon, status: int, retry_after: Optional[str], body: byte
     if said("field"):
         message = f"{said('field')}: {message}"
     listed = problem.get("allowed")
-    allowed = [str(each) for each in listed] if isinstance(listed, list) else []
+    allowed = [str(each) for each in listed if not isinstance(each, (list, dict))
+               ] if isinstance(listed, list) else []
     if allowed:
         message += f" Allowed: {', '.join(allowed)}."
     return kind(message, code=said("code"), fix=fix, status=status, field=said("field"),

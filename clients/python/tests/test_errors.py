@@ -92,6 +92,16 @@ class Strangers(unittest.TestCase):
             self.assertIn(error.code, ("not_sbxd", "version_mismatch"))
             self.assertTrue(error.fix)
 
+    def test_what_is_nested_too_deeply_is_no_answer(self):
+        for depth in (100, 900, 950, 980, 1_000, 100_000):  # Python's own limits are near some
+            nested = b"[" * depth + b"]" * depth
+            for said in (answer(nested), answer(b'{"error":' + nested + b"}"), answer(nested, 404),
+                         answer(b'{"code":"x","allowed":' + nested + b"}", 422)):
+                self.assertIsInstance(error_of(said), (Failed, Refused), depth)
+            stream = answer(b'{"seq":0,"event":' + nested + b"}\n")
+            with FakeDaemon(stream) as daemon, self.assertRaises(Failed):
+                list(Client(daemon.path).stream("x"))
+
     def test_a_daemon_that_dies_is_unavailable(self):
         self.assertEqual(error_of(b"").code, "disconnected")
 
