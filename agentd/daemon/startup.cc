@@ -153,6 +153,7 @@ Result<bool> check_configuration(const Arguments& arguments) {
   SBX_TRY(keep_memory_private());
   SBX_ASSIGN(const Configuration loaded, load_configuration(arguments));
   const AgentConfig& configuration = loaded.values;
+  SBX_TRY(config::choose_places(configuration, ::geteuid() == 0));
   if (!configuration.api_key_credential.empty() &&
       std::getenv("CREDENTIALS_DIRECTORY") == nullptr) {
     SBX_TRY(check_recordings(configuration, true));

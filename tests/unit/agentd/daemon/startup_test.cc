@@ -181,5 +181,12 @@ TEST_F(CheckedRecordings, OfALineThatIsNoneAreNamed) {
   EXPECT_EQ(said_of("kind = \"replay\"\nrecordings = [\"" + directory_.path() + "\"]\n"), "right");
 }
 
+TEST_F(CheckedRecordings, AreNotAllThatAStartLooksAt) {
+  EXPECT_EQ(said_of("kind = \"replay\"\n"), "right") << "the control";
+  ASSERT_EQ(::setenv("SBX_SOCKET", "sbxd.sock", 1), 0);
+  EXPECT_NE(said_of("kind = \"replay\"\n").find("SBX_SOCKET"), std::string::npos);
+  ASSERT_EQ(::unsetenv("SBX_SOCKET"), 0);
+}
+
 }  // namespace
 }  // namespace agentd::daemon
