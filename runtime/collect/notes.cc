@@ -21,6 +21,8 @@ using supervise::Ending;
 constexpr std::string_view kKernel = "kernel";
 constexpr std::string_view kProgram = "program";
 constexpr std::size_t kMaxModuleName = 100;
+// Before the program began: what is missing then is Python's own, and no package would mend it.
+constexpr std::string_view kPythonNotUp = "Fatal Python error: init";
 constexpr std::size_t kMaxNamesShown = 40;
 // Of the memory limit, in percent: a program that aborts with a peak above it most likely had no
 // more.
@@ -65,6 +67,8 @@ class Notes {
   void add_program_text();
   void add_missing_module(const std::string& text);
   void add_silence();
+  // Init lives to tell of the payload's end only where we did not kill it.
+  [[nodiscard]] bool ended_by_itself() const { return ending_.payload_wait_status.has_value(); }
   // What is known of the CPU time: nothing without a cgroup.
   [[nodiscard]] std::string cpu_text() const {
     if (!ending_.usage) return {};
@@ -122,9 +126,11 @@ void Notes::add_endings() {
   if (ending_.cpu_expired) {
     const auto limit = limits.cpu_seconds.value_or(std::chrono::milliseconds{0});
     add("cpu_time",
-        fmt::format("The program was killed because it used up its CPU time limit of {}; use a "
-                    "cheaper algorithm, less data, or allow more CPU time.",
-                    seconds_text(limit)));
+        fmt::format("The program {} its CPU time limit of {}{}; use a cheaper algorithm, less "
+                    "data, or allow more CPU time.",
+                    ended_by_itself() ? "ended by itself, but had used more than"
+                                      : "was killed because it used up",
+                    seconds_text(limit), ended_by_itself() ? cpu_text() : std::string()));
   }
 }
 
@@ -242,10 +248,12 @@ void Notes::add_output() {
   if (ending_.output_exceeded) {
     const bool is_stderr = ending_.out.total <= limits.stdout_bytes;
     add("output_cut",
-        fmt::format("The program was killed because it wrote more than {} to {} (output_kills is "
-                    "on); print less, or write it to a file in /output.",
-                    policy::size_text(is_stderr ? limits.stderr_bytes : limits.stdout_bytes),
-                    is_stderr ? "stderr" : "stdout"));
+        fmt::format(
+            "The program {} more than {} to {} (output_kills is on); print less, or write "
+            "it to a file in /output.",
+            ended_by_itself() ? "ended by itself, but had written" : "was killed because it wrote",
+            policy::size_text(is_stderr ? limits.stderr_bytes : limits.stdout_bytes),
+            is_stderr ? "stderr" : "stdout"));
   }
   add_cut("stdout", ending_.out, limits.stdout_bytes);
   add_cut("stderr", ending_.err, limits.stderr_bytes);
@@ -308,6 +316,7 @@ void Notes::add_background() {
 
 void Notes::add_missing_module(const std::string& text) {
   if (context_.missing_module_pattern.empty()) return;
+  if (text.find(kPythonNotUp) != std::string::npos) return;
   auto module = last_match(context_.missing_module_pattern, text);
   if (!module || module->empty()) return;
   if (module->size() > kMaxModuleName) module->resize(kMaxModuleName);

@@ -122,6 +122,25 @@ TEST(Notes, WallAndCpuTimeSayTheirLimits) {
   EXPECT_THAT(note.text, HasSubstr("2.5 s"));
 }
 
+TEST(Notes, WhoEndedAboveALimitBeforeItWasKilledIsNotToldThatItWas) {
+  Ending ending;
+  ending.payload_wait_status = 0;
+  ending.cpu_expired = true;
+  ending.usage.emplace().cpu_usec = 3'100'000;
+  NoteContext context{.status = Status::kCpuTime};
+  context.limits.cpu_seconds = std::chrono::milliseconds(2500);
+  EXPECT_THAT(only_note(ending, context).text,
+              AllOf(HasSubstr("ended by itself, but had used more than its CPU time limit of 2.5 s "
+                              "(it had used 3.1 s"),
+                    Not(HasSubstr("killed"))));
+  Ending loud;
+  loud.payload_wait_status = 0;
+  loud.output_exceeded = true;
+  loud.out.total = 1 << 20;
+  EXPECT_THAT(only_note(loud, {.status = Status::kOutput}).text,
+              AllOf(HasSubstr("ended by itself, but had written more"), Not(HasSubstr("killed"))));
+}
+
 TEST(Notes, PidsSaysHowManyWereRefused) {
   Ending ending;
   ending.usage.emplace().pids_refused = 17;
@@ -242,6 +261,15 @@ TEST(Notes, WhatTheProgramSaysIsNotQuotedAfterASuccess) {
   EXPECT_THAT(make_notes(with_stderr("ModuleNotFoundError: No module named 'x'"),
                          {.status = Status::kOk, .missing_module_pattern = kPythonPattern}),
               IsEmpty());
+}
+
+TEST(Notes, AnInterpreterThatLacksItsOwnModulesMissesNoPackage) {
+  EXPECT_THAT(
+      make_notes(with_stderr("Fatal Python error: init_fs_encoding: failed to get the Python codec "
+                             "of the filesystem encoding\nPython runtime state: core initialized\n"
+                             "ModuleNotFoundError: No module named 'encodings'\n"),
+                 {.status = Status::kExit, .missing_module_pattern = kPythonPattern}),
+      IsEmpty());
 }
 
 TEST(Notes, AHostileStderrDoesNotSlowTheMatcher) {
