@@ -1,9 +1,14 @@
 #include "runtime/supervise/step_failure.h"
 
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/stat.h>
+
 #include <cerrno>
 #include <cstring>
 
 #include "runtime/base/own_limits.h"
+#include "runtime/base/sys.h"
 #include "runtime/plan/image.h"
 
 namespace sbx::supervise {
@@ -13,13 +18,21 @@ constexpr int exit_status(int code) {
   return code << 8;
 }
 
+// What these steps open is beneath the image's root, and was there when the image was looked at.
+// The capability that they act with does not reach an owner who has no id in the run's user
+// namespace.
+bool is_shut_image(const plan::Plan& plan, const plan::Record& record) {
+  if (plan.image.is_host() || record.error != EACCES) return false;
+  return record.step >= plan::Step::kRootfs && record.step <= plan::Step::kMasks;
+}
+
 std::string fix_for(const plan::Record& record) {
   switch (record.step) {
     case plan::Step::kProc:
       return "proc cannot be mounted where the caller's own /proc is masked (in a container): run "
              "outside it, or with an unmasked /proc ('sbx-run doctor' checks)";
     case plan::Step::kRootfs:
-      return record.error == EACCES ? plan::kReadableFix : plan::kRebuildFix;
+      return plan::kRebuildFix;
     case plan::Step::kSeccomp:
       return "seccomp user notification with WAIT_KILLABLE_RECV needs Linux 5.19";
     case plan::Step::kUserNamespace:
@@ -34,12 +47,14 @@ std::string fix_for(const plan::Record& record) {
 
 }  // namespace
 
-Error step_error(const plan::Record& record) {
+Error step_error(const plan::Plan& plan, const plan::Record& record) {
   Error error;
   error.stage = "child";
   error.operation = plan::step_name(record.step);
   error.sys_errno = record.error;
-  error.fix = fix_for(record);
+  const bool shut = is_shut_image(plan, record);
+  if (shut || record.step == plan::Step::kRootfs) error.detail = plan.image.rootfs;
+  error.fix = shut ? plan::kReadableFix : fix_for(record);
   error.code = error.fix.empty() ? ErrorCode::kInternal : ErrorCode::kHost;
   return error;
 }
@@ -69,15 +84,32 @@ std::string exec_failure_text(const std::string& program, const plan::Record& re
   return "sbx: cannot run '" + program + "': " + std::strerror(record.error) + "\n";
 }
 
+namespace {
+
+// Not a program that somebody may not reach, but none: what no chmod of the image mends.
+bool is_no_program(const std::string& rootfs, const std::string& path) {
+  const auto root = sys::open(rootfs, O_PATH | O_DIRECTORY);
+  if (!root) return false;
+  const auto file = sys::open_beneath(root->get(), path, O_PATH, 0, RESOLVE_IN_ROOT);
+  struct stat info{};
+  if (!file || ::fstat(file->get(), &info) != 0) return false;
+  return !S_ISREG(info.st_mode) || (info.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0;
+}
+
+}  // namespace
+
 std::optional<Error> interpreter_error(const plan::Plan& plan, const plan::Record& record) {
   if (plan.language.empty() || record.error == E2BIG || !exec_failure_status(record)) {
     return std::nullopt;
   }
-  Error error =
-      host_lacks("interpreter", record.error, plan.argv.front(),
-                 record.error == EACCES ? plan::kReadableFix
-                 : plan.image.is_host() ? "install it on this host, or name an image with --rootfs"
-                                        : plan::kRebuildFix);
+  const std::string& program = plan.argv.front();
+  const bool host = plan.image.is_host();
+  const bool shut =
+      record.error == EACCES && !is_no_program(host ? "/" : plan.image.rootfs, program);
+  Error error = host_lacks("interpreter", record.error, program,
+                           shut   ? plan::kReadableFix
+                           : host ? "install it on this host, or name an image with --rootfs"
+                                  : plan::kRebuildFix);
   error.stage = "child";
   return error;
 }

@@ -10,8 +10,9 @@
 
 namespace sbx::supervise {
 
-// An Error with the step's name, and a fix where one is known.
-[[nodiscard]] Error step_error(const plan::Record& record);
+// An Error with the step's name, and a fix where one is known; where it is the image's fault, with
+// the image's path.
+[[nodiscard]] Error step_error(const plan::Plan& plan, const plan::Record& record);
 
 // For an exec that failed because of what the caller asked for (not there, not executable, no
 // program, too long): the wait status a shell would give, 127 or 126. nullopt: it is our failure.

@@ -67,7 +67,7 @@ void Supervision::take_failed_step(const plan::Record& record) {
   }
   // The lifeline is closed: that a step sees it is our doing.
   if (kill_wanted_) return;
-  fail(step_error(record));
+  fail(step_error(*options_.plan, record));
 }
 
 void Supervision::take_information(const plan::Record& record) {

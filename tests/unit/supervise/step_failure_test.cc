@@ -2,9 +2,12 @@
 #include "runtime/supervise/step_failure.h"
 
 #include <gmock/gmock.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 
 namespace sbx::supervise {
 namespace {
@@ -74,8 +77,28 @@ TEST(InterpreterError, IsTheImagesFaultInARunOfALanguageAlone) {
   EXPECT_THAT(interpreter_error(plan, failed(Step::kExec, ENOENT))->fix, HasSubstr("--rootfs"));
 }
 
+TEST(InterpreterError, OfNoProgramAtAllIsMendedByNoChmod) {
+  std::string root = "/tmp/sbx-image-XXXXXX";
+  ASSERT_NE(::mkdtemp(root.data()), nullptr);
+  plan::Plan plan;
+  plan.language = "bash";
+  plan.argv = {"/bash"};
+  plan.image.rootfs = root;
+  const std::string path = root + "/bash";
+  const auto fix = [&] { return interpreter_error(plan, failed(Step::kExec, EACCES))->fix; };
+  ASSERT_EQ(::mkdir(path.c_str(), 0755), 0);
+  EXPECT_EQ(fix(), plan::kRebuildFix) << "a directory";
+  ASSERT_EQ(::rmdir(path.c_str()), 0);
+  ASSERT_EQ(::mknod(path.c_str(), S_IFREG | 0644, 0), 0);
+  EXPECT_EQ(fix(), plan::kRebuildFix) << "not to be executed by anybody";
+  ASSERT_EQ(::chmod(path.c_str(), 0700), 0);
+  EXPECT_EQ(fix(), plan::kReadableFix);
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  ASSERT_EQ(::rmdir(root.c_str()), 0);
+}
+
 TEST(StepError, NamesTheStepAndItsErrno) {
-  const Error error = step_error(failed(Step::kPivot, EINVAL));
+  const Error error = step_error({}, failed(Step::kPivot, EINVAL));
   EXPECT_EQ(error.code, ErrorCode::kInternal);
   EXPECT_EQ(to_string(error), "child: pivot_root: Invalid argument");
   EXPECT_EQ(error.fix, "");
@@ -84,22 +107,34 @@ TEST(StepError, NamesTheStepAndItsErrno) {
 TEST(StepError, WithAKnownFixIsTheHostsToMend) {
   for (const auto& [step, error, fix] :
        {std::tuple{Step::kProc, EPERM, "unmasked /proc"},
-        std::tuple{Step::kRootfs, EACCES, "readable by everyone"},
         std::tuple{Step::kRootfs, ENOENT, "./scripts/image"},
         std::tuple{Step::kSeccomp, EINVAL, "5.19"},
         std::tuple{Step::kUserNamespace, ENOSPC, "max_user_namespaces"},
         std::tuple{Step::kFill, ENOMEM, "raise --memory"},
         std::tuple{Step::kFill, EMFILE, "ulimit -n"}, std::tuple{Step::kPivot, ENOMEM, "ulimit -d"},
         std::tuple{Step::kExec, EAGAIN, "ulimit -u"}}) {
-    const Error told = step_error(failed(step, error));
+    const Error told = step_error({}, failed(step, error));
     EXPECT_EQ(told.code, ErrorCode::kHost) << plan::step_name(step);
     EXPECT_THAT(told.fix, HasSubstr(fix));
   }
-  EXPECT_EQ(step_error(failed(Step::kFill, EIO)).code, ErrorCode::kInternal);
+  EXPECT_EQ(step_error({}, failed(Step::kFill, EIO)).code, ErrorCode::kInternal);
+}
+
+TEST(StepError, OfAnImageThatIsShutNamesItWithTheFix) {
+  plan::Plan plan;
+  for (const Step step : {Step::kRootfs, Step::kTmpfs, Step::kDevices, Step::kProc, Step::kMasks}) {
+    plan.image.rootfs = "/images/default/1/rootfs";
+    const Error told = step_error(plan, failed(step, EACCES));
+    EXPECT_EQ(told.code, ErrorCode::kHost) << plan::step_name(step);
+    EXPECT_EQ(told.detail, plan.image.rootfs);
+    EXPECT_EQ(told.fix, plan::kReadableFix);
+    plan.image.rootfs.clear();
+    EXPECT_NE(step_error(plan, failed(step, EACCES)).fix, plan::kReadableFix);
+  }
 }
 
 TEST(StepError, SurvivesANumberFromNowhere) {
-  EXPECT_EQ(step_error(failed(static_cast<Step>(9999), EIO)).operation, "unknown");
+  EXPECT_EQ(step_error({}, failed(static_cast<Step>(9999), EIO)).operation, "unknown");
 }
 
 }  // namespace
