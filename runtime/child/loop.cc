@@ -51,24 +51,24 @@ Seen seen;
 
 bool told_of_locks = false;
 
-// What ends all says by it whether the totals before them could all be told.
-std::int32_t totals_error() {
-  return seen.untold ? EAGAIN : 0;
-}
-
-bool report_call(plan::RecordKind kind, const SeenCall& call) {
+// What ends all says by it whether the totals before could all be told, and when it was: a
+// supervisor that is stopped meanwhile reads it late.
+plan::Record last_record(plan::RecordKind kind) {
   plan::Record record;
   record.kind = kind;
-  if (kind == plan::RecordKind::kHostile) record.error = totals_error();
-  record.nr = call.nr;
-  record.arch = call.arch;
-  record.count = call.count;
-  return report(record);
+  record.error = seen.untold ? EAGAIN : 0;
+  record.count = monotonic_now();
+  return record;
 }
 
 // What the pipe does not take is told later.
 void tell(SeenCall& call) {
-  if (report_call(plan::RecordKind::kDenied, call)) {
+  plan::Record record;
+  record.kind = plan::RecordKind::kDenied;
+  record.nr = call.nr;
+  record.arch = call.arch;
+  record.count = call.count;
+  if (report(record)) {
     call.told = call.count;
   } else {
     seen.untold = true;
@@ -184,10 +184,7 @@ bool take_call(const Context& context, seccomp_notif*& request, unsigned char* b
 [[noreturn]] void end_at_wall_limit() {
   (void)sys(__NR_kill, -1, kSigkill);
   report_totals();
-  plan::Record record;
-  record.kind = plan::RecordKind::kWallLimit;
-  record.error = totals_error();
-  (void)report(record);
+  (void)report(last_record(plan::RecordKind::kWallLimit));
   exit_now(0);
 }
 
@@ -196,7 +193,10 @@ bool take_call(const Context& context, seccomp_notif*& request, unsigned char* b
   // and a call without a listener returns to its caller, which could go on for a moment.
   (void)sys(__NR_kill, -1, kSigkill);  // ESRCH: the caller died by itself meanwhile
   report_totals();
-  (void)report_call(plan::RecordKind::kHostile, hostile);
+  plan::Record record = last_record(plan::RecordKind::kHostile);
+  record.nr = hostile.nr;
+  record.arch = hostile.arch;
+  (void)report(record);
   exit_now(0);
 }
 
@@ -264,10 +264,8 @@ bool reap(const Context& context, int& payload_status) {
   report_facts(context);  // says what was left, so before the kill
   (void)sys(__NR_kill, -1, kSigkill);
   report_totals();
-  plan::Record record;
-  record.kind = plan::RecordKind::kEnded;
+  plan::Record record = last_record(plan::RecordKind::kEnded);
   record.status = payload_status;
-  record.error = totals_error();
   (void)report(record);
   exit_now(0);
 }

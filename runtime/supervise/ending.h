@@ -63,8 +63,8 @@ struct Ending {
 
   bool cancelled = false;
   bool wall_expired = false;
-  bool cpu_expired = false;
-  bool output_exceeded = false;  // only with output_kills
+  bool cpu_expired = false;      // it used too much, and was killed for it unless it ended first
+  bool output_exceeded = false;  // the same of what it wrote; only with output_kills
 
   std::optional<std::uint64_t> lock_limit;  // on file locks held, where more were refused
   bool background_killed = false;           // processes were left when the payload ended
@@ -77,7 +77,8 @@ struct Ending {
   std::optional<cgroup::Usage> usage;  // none without a cgroup
 
   std::chrono::nanoseconds setup{};  // launch to "about to exec"
-  std::chrono::nanoseconds total{};  // launch to the last process gone
+  // Launch to the payload's end by init's clock; where init was killed, to the last process gone.
+  std::chrono::nanoseconds total{};
 };
 
 }  // namespace sbx::supervise

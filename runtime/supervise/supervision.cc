@@ -306,8 +306,10 @@ void Supervision::fail(Error error) {
 
 // Everything inside is dead: what the pipes hold is all there will be.
 void Supervision::finish() {
-  ending_.total = Clock::now() - child_.launched;
+  const Clock::time_point now = Clock::now();
   take_records();
+  ending_.total = std::max(std::min(payload_ended_, now), child_.launched) - child_.launched;
+  ending_.setup = std::min(ending_.setup, ending_.total);  // which may have been heard of late
   while (child_.out) {
     const std::uint64_t before = out_.total();
     drain_output(child_.out, out_);

@@ -63,6 +63,7 @@ class Supervision {
   void take_record(const plan::Record& record);
   void take_failed_step(const plan::Record& record);
   void take_information(const plan::Record& record);
+  void take_clock(const plan::Record& record);
   void drain_output(UniqueFd& pipe, Capture& capture);
   [[nodiscard]] Clock::time_point launch_deadline() const;
   void give_up_launch();
@@ -103,6 +104,7 @@ class Supervision {
   Clock::time_point wall_deadline_ = Clock::time_point::max();  // from the launch on
   Clock::time_point next_cpu_check_ = Clock::time_point::max();
   Clock::time_point kill_deadline_ = Clock::time_point::max();
+  Clock::time_point payload_ended_ = Clock::time_point::max();  // as init told it
   Ending ending_;
 };
 

@@ -32,12 +32,14 @@ void Supervision::take_record(const plan::Record& record) {
       return;
     }
     case plan::RecordKind::kHostile:
+      take_clock(record);
       ending_.hostile = SeenCall{record.arch, record.nr, 1};
       ending_.denied_counts_are_final = record.error == 0;
       hurry_the_end();  // init killed everything before it said so
       expect_the_end();
       return;
     case plan::RecordKind::kEnded:
+      take_clock(record);
       // A failed exec has said more already than its exit code does.
       if (!ending_.payload_wait_status) ending_.payload_wait_status = record.status;
       ending_.denied_counts_are_final = record.error == 0;
@@ -46,6 +48,7 @@ void Supervision::take_record(const plan::Record& record) {
       if (!is_killed() && next_cpu_check_ != Clock::time_point::max()) check_cpu(Clock::now());
       return;
     case plan::RecordKind::kWallLimit:
+      take_clock(record);
       ending_.wall_expired = true;
       ending_.denied_counts_are_final = record.error == 0;
       hurry_the_end();  // init killed everything before it said so
@@ -55,6 +58,12 @@ void Supervision::take_record(const plan::Record& record) {
       take_information(record);
       return;
   }
+}
+
+// Init is in our time namespace; only what it starts is in another.
+void Supervision::take_clock(const plan::Record& record) {
+  if (record.count == 0) return;
+  payload_ended_ = Clock::time_point(std::chrono::nanoseconds(record.count));
 }
 
 void Supervision::take_failed_step(const plan::Record& record) {

@@ -100,8 +100,9 @@ class SupervisionTest : public ::testing::Test {
     ASSERT_TRUE(sys::send_packet(
         control_.get(), {reinterpret_cast<const std::uint8_t*>(&packet), sizeof packet}, fds));
   }
-  void tell(plan::RecordKind kind, int status = 0) {
+  void tell(plan::RecordKind kind, int status = 0, Clock::time_point when = {}) {
     plan::Record record;
+    record.count = static_cast<std::uint64_t>(when.time_since_epoch().count());
     record.kind = kind;
     record.status = status;
     ASSERT_EQ(::write(report_.get(), &record, sizeof record), ssize_t{sizeof record});
@@ -211,6 +212,22 @@ TEST_F(SupervisionTest, WhatInitEndedAtItsOwnDeadlineRanIntoTheLimit) {
   const Ending ending = supervision_->take_ending();
   EXPECT_TRUE(ending.wall_expired);
   EXPECT_FALSE(ending.failure);
+}
+
+TEST_F(SupervisionTest, TheTimeOfARunEndsWithItsProgramByInitsClock) {
+  for (const auto& [said, total] : {std::pair{Clock::now() - 8s, 2s}, {Clock::now() + 1h, 10s}}) {
+    request(10s);
+    launch();
+    tell(plan::RecordKind::kAboutToExec);
+    tell(plan::RecordKind::kEnded, kExitedWithSeven, said);
+    tell_of_inits_end();
+    turn();
+    ASSERT_TRUE(supervision_->ended());
+    const Ending ending = supervision_->take_ending();
+    EXPECT_LE(ending.total - total, 1s);
+    EXPECT_LE(total - ending.total, 1s);
+    EXPECT_LE(ending.setup, ending.total) << "which was heard of late";
+  }
 }
 
 TEST_F(SupervisionTest, WhatIsLeftOfARunIsKilledAtItsLimitThoughTheProgramHasEnded) {
