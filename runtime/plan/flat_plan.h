@@ -219,7 +219,7 @@ struct Record {
   std::uint64_t count = 0;
 };
 static_assert(sizeof(Record) == 32);
-// kHostile, kEnded, kWallLimit: count = CLOCK_MONOTONIC in nanoseconds when init had seen to the end.
+// kHostile, kEnded, kWallLimit: count = CLOCK_MONOTONIC of the end, in nanoseconds, as init has it.
 // kInformation, Step::kFactStorage: nr = tmpfs index (kMaxTmpfs: shm), count = free bytes, status =
 // free inodes (saturated at INT32_MAX). kFactNetwork: count = Ip OutNoRoutes. kFactBackground:
 // there were some. kFactRecordLocks: count = the bound on locks held, where one was refused for it.
