@@ -2,16 +2,12 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
-#include <grp.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
-#include <vector>
 
-#include "runtime/base/scope_exit.h"
+#include "runtime/base/as_user.h"
 #include "runtime/base/sys.h"
 
 namespace sbx::daemon {
@@ -63,20 +59,10 @@ Result<void> check_top(const std::string& path, const std::optional<ServiceUser>
 }
 
 // The first directory on the way to `path`, itself included, that `user` may not pass; empty: none.
-// Asked of the kernel as him, since modes do not tell all (ACLs). One thread.
-Result<std::string> first_shut(const std::string& path, const ServiceUser& user) {
-  std::vector<gid_t> groups(static_cast<std::size_t>(std::max(::getgroups(0, nullptr), 0)));
-  if (::getgroups(static_cast<int>(groups.size()), groups.data()) < 0) {
-    return sys_error("getgroups");
-  }
-  if (::setgroups(0, nullptr) != 0) return sys_error("setgroups");
-  (void)::setfsgid(user.gid);  // neither tells; a failure shuts nothing, and the start ends later
-  (void)::setfsuid(user.uid);
-  const ScopeExit back([&] {
-    (void)::setfsuid(::geteuid());
-    (void)::setfsgid(::getegid());
-    (void)::setgroups(groups.size(), groups.data());  // become() empties them anyhow
-  });
+// Asked of the kernel as him, since modes do not tell all (ACLs). Should it not be asked so, the
+// start ends later. One thread.
+std::string first_shut(const std::string& path, const ServiceUser& user) {
+  const AsUser him(user.uid, user.gid);
   for (std::size_t slash = path.find('/', 1);; slash = path.find('/', slash + 1)) {
     const std::string part = path.substr(0, slash);
     // "." needs the right to pass the directory itself.
@@ -89,7 +75,7 @@ Result<std::string> first_shut(const std::string& path, const ServiceUser& user)
 Result<void> check_way(const std::string& path, const std::optional<ServiceUser>& user,
                        const char* way_out) {
   if (!user) return {};
-  SBX_ASSIGN(const std::string shut, first_shut(path, *user));
+  const std::string shut = first_shut(path, *user);
   if (shut.empty()) return {};
   struct stat info{};
   if (::stat(shut.c_str(), &info) != 0) return host_lacks("stat", errno, shut, way_out);
