@@ -1,5 +1,7 @@
 #include "runtime/base/own_limits.h"
 
+#include <pthread.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include <algorithm>
@@ -13,6 +15,9 @@ namespace {
 
 constexpr rlim_t kKiB = 1024;
 constexpr rlim_t kUsualStack = 8192 * kKiB;
+// What selftest's programs fill on purpose, inside and, as the control, under a higher limit.
+constexpr rlim_t kSelftestMemory = 128 * kKiB * kKiB;
+constexpr rlim_t kSelftestFile = 64 * kKiB * kKiB;
 
 struct Need {
   __rlimit_resource_t resource;
@@ -21,14 +26,33 @@ struct Need {
   const char* unit;    // of the option
   rlim_t unit_bytes;
   rlim_t least;
+  rlim_t selftest;
 };
 // Seen to be enough for a run, with some room (tests/integration/own_limits_test.cc runs at each of
-// them), and for a daemon to start and do one (tests/daemon/life_test.cc).
+// them), and for a daemon to start and do one (tests/daemon/life_test.cc). Of memory it is what is
+// needed whatever is asked for: who is given more has that told when it runs out.
 constexpr std::array kNeeds = {
-    Need{RLIMIT_NOFILE, "open files", "-n", "", 1, 96},
-    Need{RLIMIT_STACK, "the stack", "-s", " KiB", kKiB, 256 * kKiB},
-    Need{RLIMIT_FSIZE, "the size of a file", "-f", " KiB", kKiB, 4096 * kKiB},
+    Need{RLIMIT_NOFILE, "open files", "-n", "", 1, 96, 160},
+    Need{RLIMIT_STACK, "the stack", "-s", " KiB", kKiB, 256 * kKiB, 256 * kKiB},
+    Need{RLIMIT_FSIZE, "the size of a file", "-f", " KiB", kKiB, 4096 * kKiB, kSelftestFile},
+    Need{RLIMIT_DATA, "memory for data", "-d", " KiB", kKiB, 2048 * kKiB, kSelftestMemory},
+    Need{RLIMIT_AS, "the address space", "-v", " KiB", kKiB, 16384 * kKiB, kSelftestMemory},
 };
+
+// As pthread_create(3) maps one.
+bool has_room_for_stack() {
+  pthread_attr_t attributes;
+  std::size_t size = kUsualStack;
+  if (::pthread_attr_init(&attributes) == 0) {
+    (void)::pthread_attr_getstacksize(&attributes, &size);
+    (void)::pthread_attr_destroy(&attributes);
+  }
+  void* const stack = ::mmap(nullptr, size, PROT_READ | PROT_WRITE,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK | MAP_NORESERVE, -1, 0);
+  if (stack == MAP_FAILED) return false;
+  (void)::munmap(stack, size);
+  return true;
+}
 
 }  // namespace
 
@@ -45,11 +69,12 @@ void raise_soft_limits() {
   }
 }
 
-Result<void> check_own_limits() {
+Result<void> check_own_limits(OwnWork work) {
   for (const Need& need : kNeeds) {
     rlimit limit{};
-    if (::getrlimit(need.resource, &limit) != 0 || limit.rlim_max >= need.least) continue;
-    const std::string least = std::to_string(need.least / need.unit_bytes);
+    const rlim_t needed = work == OwnWork::kSelftest ? need.selftest : need.least;
+    if (::getrlimit(need.resource, &limit) != 0 || limit.rlim_max >= needed) continue;
+    const std::string least = std::to_string(needed / need.unit_bytes);
     return host_lacks("setrlimit", 0,
                       std::string("the hard limit on ") + need.name + " (ulimit -H " + need.option +
                           ") is " + std::to_string(limit.rlim_max / need.unit_bytes) + need.unit +
@@ -61,14 +86,12 @@ Result<void> check_own_limits() {
 }
 
 std::string scarcity_fix(int sys_errno) {
+  if (sys_errno == EAGAIN && !has_room_for_stack()) return kMemoryFix;
   if (sys_errno == EAGAIN) {
     return "end other processes, or allow more where this is started from: ulimit -u, or "
            "LimitNPROC= and TasksMax= of the unit (pids.max of the group)";
   }
-  if (sys_errno == ENOMEM) {
-    return "free memory, or allow more where this is started from: ulimit -d and -v, or LimitDATA= "
-           "and LimitAS= of the unit";
-  }
+  if (sys_errno == ENOMEM) return kMemoryFix;
   if (sys_errno == EMFILE) {
     return "allow more open files where this is started from: ulimit -n, or LimitNOFILE= of the "
            "unit";

@@ -11,13 +11,21 @@ namespace sbx {
 // start; of the stack only up to what is usual, since more of it moves where everything is mapped.
 void raise_soft_limits();
 
+// Runs one by one or a daemon's; or those of sbx-run selftest, several at once.
+enum class OwnWork { kRuns, kSelftest };
+
 // kHost, naming the limit, what it is and what is needed, where a hard limit does not let us do
 // our work: what fails for want of a descriptor would be told as something else.
-[[nodiscard]] Result<void> check_own_limits();
+[[nodiscard]] Result<void> check_own_limits(OwnWork work = OwnWork::kRuns);
+
+inline constexpr const char* kMemoryFix =
+    "free memory, or allow more where this is started from: ulimit -d and -v, or LimitDATA= and "
+    "LimitAS= of the unit";
 
 // What to do where a call says that we have no process (EAGAIN), memory (ENOMEM) or descriptor
 // (EMFILE, ENFILE) left, or that our user has as many on their way through sockets as he may
-// (ETOOMANYREFS); empty for any other errno.
+// (ETOOMANYREFS); empty for any other errno. EAGAIN is what a thread's creation says of memory too:
+// told apart by whether a stack finds room now.
 [[nodiscard]] std::string scarcity_fix(int sys_errno);
 
 // `error` as the host's lack (kHost), with that fix, where it is of such an errno; else as it is.

@@ -3,7 +3,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <new>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/base/own_limits.h"
@@ -31,7 +33,8 @@ int print(const std::string& text) {
 bool limits_suffice(Verb verb) {
   if (verb == Verb::kHelp || verb == Verb::kVersion) return true;
   raise_soft_limits();
-  const Result<void> checked = check_own_limits();
+  const Result<void> checked =
+      check_own_limits(verb == Verb::kSelftest ? OwnWork::kSelftest : OwnWork::kRuns);
   if (!checked) print_lines(error_lines(checked.error()));
   return checked.has_value();
 }
@@ -60,10 +63,19 @@ int dispatch(Arguments arguments) {
   return run(arguments);
 }
 
+// What was begun has been ended by its owners on the way here.
+int tell_out_of_memory() {
+  for (const std::string_view part :
+       {"sbx-run: there is no memory left for sbx-run itself\nsbx-run: fix: ", kMemoryFix, "\n"}) {
+    if (::write(STDERR_FILENO, part.data(), part.size()) < 0) break;  // nowhere left to say it
+  }
+  return kExitSandboxError;
+}
+
 }  // namespace
 }  // namespace sbx::cli
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   using sbx::cli::kExitUsage;
   if (!sbx::open_standard_descriptors()) return sbx::cli::kExitSandboxError;
   (void)::signal(SIGXFSZ, SIG_IGN);  // write(2) says it; payloads have it as it was by default
@@ -72,4 +84,6 @@ int main(int argc, char** argv) {
   if (arguments) return sbx::cli::dispatch(*arguments);
   sbx::cli::print_lines(sbx::cli::error_lines(arguments.error()));
   return kExitUsage;
+} catch (const std::bad_alloc&) {
+  return sbx::cli::tell_out_of_memory();
 }

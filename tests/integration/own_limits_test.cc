@@ -92,15 +92,34 @@ TEST_P(OwnLimits, TooLowForSbxRunAreNamedWithWhatIsNeeded) {
     const char* says;
   } kCases[] = {{"ulimit -n 3", "open files"},     {"ulimit -n 12", "open files"},
                 {"ulimit -n 40", "open files"},    {"ulimit -s 64", "stack"},
-                {"ulimit -f 0", "size of a file"}, {"ulimit -f 1000", "size of a file"}};
+                {"ulimit -f 0", "size of a file"}, {"ulimit -f 1000", "size of a file"},
+                {"ulimit -d 1000", "memory"},      {"ulimit -v 10000", "address space"}};
   for (const auto& [ulimit, says] : kCases) {
-    for (const std::vector<std::string>& words :
-         {std::vector<std::string>{"-c", "print(1)"}, {"doctor"}, {"explain", "-c", "1"}}) {
+    for (const std::vector<std::string>& words : {std::vector<std::string>{"-c", "print(1)"},
+                                                  {"doctor"},
+                                                  {"selftest"},
+                                                  {"explain", "-c", "1"}}) {
       const Finished finished = run_under(ulimit, words);
       EXPECT_EQ(finished.exit_code, 125) << ulimit << " " << words[0] << finished.err;
       EXPECT_THAT(finished.err, AllOf(HasSubstr(says), HasSubstr("fix: "))) << ulimit;
     }
   }
+}
+
+TEST_P(OwnLimits, TooLowForTheSelftestAreNamedBeforeItBegins) {
+  for (const char* const ulimit : {"ulimit -n 100", "ulimit -d 8192", "ulimit -f 8192"}) {
+    const Finished finished = run_under(ulimit, {"selftest"});
+    EXPECT_EQ(finished.exit_code, 125) << ulimit;
+    EXPECT_EQ(finished.out, "") << ulimit;
+    EXPECT_THAT(finished.err, AllOf(HasSubstr("are needed"), HasSubstr("fix: ")));
+  }
+}
+
+TEST_P(OwnLimits, OfMemoryThatARunNeedsMoreThanAreNoCrash) {
+  const std::string input = directory().write("data", std::string(4 << 20, 'x'));
+  const Finished finished = run_under("ulimit -d 6000", {"--input", input, "-c", "1"});
+  EXPECT_EQ(finished.exit_code, 125);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("no memory left"), HasSubstr("ulimit -d")));
 }
 
 // What nobody asked for gives way; what the caller asks for is refused.

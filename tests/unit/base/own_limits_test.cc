@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cerrno>
 
@@ -22,6 +25,31 @@ TEST(NameScarcity, WhatIsUsedUpIsTheHostsLackWithAFix) {
     EXPECT_EQ(error.operation, "call");
     EXPECT_EQ(error.sys_errno, scarce);
   }
+}
+
+// In a process of its own, under a hard limit.
+template <typename Act>
+bool holds_under(__rlimit_resource_t resource, rlim_t most, Act act) {
+  const pid_t pid = ::fork();
+  if (pid == 0) {
+    const rlimit limit{most, most};
+    ::_exit(::setrlimit(resource, &limit) == 0 && act() ? 0 : 1);
+  }
+  int status = -1;
+  (void)::waitpid(pid, &status, 0);
+  return status == 0;
+}
+
+TEST(NameScarcity, AThreadWithoutRoomForItsStackIsForWantOfMemory) {
+  EXPECT_THAT(scarcity_fix(EAGAIN), ::testing::HasSubstr("ulimit -u"));
+  EXPECT_TRUE(holds_under(RLIMIT_AS, 1 << 20, [] { return scarcity_fix(EAGAIN) == kMemoryFix; }));
+}
+
+TEST(OwnLimits, OfMemoryAndFilesMayBeEnoughForARunAndNotForTheSelftest) {
+  const auto only_runs = [] { return check_own_limits() && !check_own_limits(OwnWork::kSelftest); };
+  EXPECT_TRUE(holds_under(RLIMIT_NOFILE, 100, only_runs));
+  EXPECT_TRUE(holds_under(RLIMIT_DATA, 8 << 20, only_runs));
+  EXPECT_TRUE(holds_under(RLIMIT_DATA, 1 << 20, [] { return !check_own_limits(); }));
 }
 
 TEST(NameScarcity, OtherErrorsStayAsTheyAre) {
