@@ -17,6 +17,7 @@ namespace sbx::probe {
 namespace {
 
 constexpr int kLongSeconds = 20;
+constexpr long kPause = 2;  // milliseconds
 
 void say_up() {
   (void)!::write(STDOUT_FILENO, "up\n", 3);  // who does not hear it says so
@@ -196,19 +197,22 @@ bool make_orphan(bool stays) {
   return status == 0;
 }
 
-// `argument`: so many orphans, which end at once; with "stay" they do not.
+// `argument`: so many orphans, which end at once, and room for others comes when they are reaped;
+// with "stay" they do not, and there is nothing to wait for.
 void act_orphans(const char* argument, Answer& answer) {
   const int count = std::atoi(argument);
-  int patience = 300;
-  for (int made = 0; made < count && patience > 0;) {
-    if (make_orphan(asks_for(argument, "stay"))) {
+  const bool stay = asks_for(argument, "stay");
+  long patience = stay ? 0 : 10'000;
+  for (int made = 0; made < count && answer.error == 0;) {
+    if (make_orphan(stay)) {
       ++made;
+    } else if (patience <= 0) {
+      answer.error = EAGAIN;
     } else {
-      --patience;
-      wait_milliseconds(2);
+      patience -= kPause;
+      wait_milliseconds(kPause);
     }
   }
-  if (patience == 0) answer.error = EAGAIN;
 }
 
 void burn(long milliseconds) {
