@@ -178,14 +178,26 @@ const ConfigKey kKeys[] = {
 
 enum class Whose { kOperators, kUsers };
 
-bool is_anothers(int fd) {
-  struct stat info{};
-  return ::fstat(fd, &info) != 0 || (info.st_uid != 0 && info.st_uid != ::geteuid());
+bool is_owners(const struct stat& info) {
+  return info.st_uid == 0 || info.st_uid == ::geteuid();
 }
 
-// An absent file is nullopt. An operator's that is there and cannot be read must not be passed
-// over, because it may hold ceilings; a user's that is out of his own reach, or belongs to another
-// but root, is somebody else's (HOME kept by su): nobody runs by what others wrote.
+bool is_anothers(int fd) {
+  struct stat info{};
+  return ::fstat(fd, &info) != 0 || !is_owners(info);
+}
+
+// Whether a file that could not be opened may be passed over.
+bool is_absent(const std::string& path, Whose whose, int error) {
+  struct stat info{};
+  const bool seen = ::lstat(path.c_str(), &info) == 0;
+  if (error == ENOENT || error == ENOTDIR) return !seen;  // a link may lead nowhere
+  return error == EACCES && whose == Whose::kUsers && !(seen && is_owners(info));
+}
+
+// An absent file is nullopt. One that is there and cannot be read must not be passed over, because
+// it may hold ceilings; but a user's that is out of his own reach, or belongs to another but root,
+// is somebody else's (HOME kept by su): nobody runs by what others wrote.
 Result<std::optional<RuntimeConfig>> load_if_present(const std::string& path, Whose whose) {
   const auto fd = sys::open_regular(AT_FDCWD, path, O_RDONLY);
   if (fd && whose == Whose::kUsers && is_anothers(fd->get())) {
@@ -194,10 +206,7 @@ Result<std::optional<RuntimeConfig>> load_if_present(const std::string& path, Wh
   const auto text = fd ? sys::read_all(fd->get(), kMaxTomlBytes) : Result<std::string>(fd.error());
   if (!text) {
     const Error& error = text.error();
-    if (error.sys_errno == ENOENT || error.sys_errno == ENOTDIR) {
-      return std::optional<RuntimeConfig>();
-    }
-    if (whose == Whose::kUsers && error.sys_errno == EACCES) return std::optional<RuntimeConfig>();
+    if (is_absent(path, whose, error.sys_errno)) return std::optional<RuntimeConfig>();
     return host_lacks("read", error.sys_errno, path + ": " + error.detail,
                       "make " + path + " readable, or remove it");
   }

@@ -242,6 +242,18 @@ TEST_F(LoadRuntimeConfig, AnothersFileIsNotTheUsers) {
   expect_defaults(*config);
 }
 
+// It may hold ceilings.
+TEST_F(LoadRuntimeConfig, TheUsersOwnThatCannotBeReadIsRefused) {
+  const std::string path = home_ + "/sbx/runtime.toml";
+  ASSERT_EQ(::symlink("nowhere", path.c_str()), 0);
+  EXPECT_THAT(error_of(load_runtime_config()), HasSubstr(path));
+  ASSERT_EQ(::unlink(path.c_str()), 0);
+  if (::geteuid() == 0) return;  // who reads all
+  std::ofstream(path) << "max_pids = 9\n";
+  ASSERT_EQ(::chmod(path.c_str(), 0), 0);
+  EXPECT_THAT(error_of(load_runtime_config()), HasSubstr("Permission denied"));
+}
+
 TEST_F(LoadRuntimeConfig, WhatIsNoFileIsRefusedAndNotWaitedFor) {
   ASSERT_EQ(::mkfifo((home_ + "/sbx/runtime.toml").c_str(), 0600), 0);
   EXPECT_THAT(error_of(load_runtime_config()), HasSubstr("is not a regular file"));
