@@ -5,7 +5,9 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/mount.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -298,6 +300,32 @@ void SpawnerLoop::serve_controls(const std::vector<pollfd>& fds) {
   }
 }
 
+// What the supervisor's caller may be above others by must not reach a payload: a real-time policy,
+// which no cgroup bounds, a negative nice value, the disk before all others, an exemption from the
+// OOM killer, a persona in which memory that can be read can be executed. None of it takes a right
+// to give up.
+bool be_ordinary() {
+  constexpr unsigned kNoPersona = 0, kAskPersona = 0xffffffff;
+  constexpr int kIoClassShift = 13, kIoRealTime = 1, kIoOwn = 1;
+  const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+  const sched_param none{};
+  if ((policy == SCHED_FIFO || policy == SCHED_RR) &&
+      ::sched_setscheduler(0, SCHED_OTHER, &none) != 0) {
+    return false;
+  }
+  if (::getpriority(PRIO_PROCESS, 0) < 0 && ::setpriority(PRIO_PROCESS, 0, 0) != 0) return false;
+  const long io = ::syscall(SYS_ioprio_get, kIoOwn, 0);
+  if (io >> kIoClassShift == kIoRealTime && ::syscall(SYS_ioprio_set, kIoOwn, 0, 0) != 0) {
+    return false;
+  }
+  const auto spared = sys::read_file("/proc/self/oom_score_adj", 32);
+  if (!spared) return false;
+  if (spared->starts_with('-') && !sys::write_file("/proc/self/oom_score_adj", "0")) {
+    return false;
+  }
+  return ::personality(kAskPersona) == kNoPersona || ::personality(kNoPersona) >= 0;
+}
+
 // What the supervisor ignores or blocks must not reach a payload, which
 // inherits both over exec.
 UniqueFd reset_signals() {
@@ -350,7 +378,7 @@ void run_spawner(UniqueFd socket, const SpawnerOptions& options, pid_t parent) {
   (void)::prctl(PR_SET_NAME, "sbx-spawner");
   UniqueFd signals = reset_signals();
   const int early = socket.get();
-  if (!signals) give_up(early, errno);
+  if (!signals || !be_ordinary()) give_up(early, errno);
   if (!arrange_descriptors(std::move(socket), std::move(signals))) ::_exit(1);
   NetNamespaces namespaces(options.ready_net_namespaces, options.refill_net_namespaces);
   enter_namespaces(kSocketFd, options, namespaces);

@@ -285,6 +285,30 @@ TEST_P(SettingUp, WhoeverStartsItTheProgramHasNoPower) {
       << "control";
 }
 
+// What its caller may be above others by is not the program's: no cgroup bounds a real-time policy.
+TEST_P(SettingUp, NoPriorityOfTheCallersIsInherited) {
+  if (::geteuid() != 0) GTEST_SKIP() << "takes root, to have one";
+  const std::string script =
+      "import os, ctypes\n"
+      "print(os.sched_getscheduler(0), os.getpriority(os.PRIO_PROCESS, 0),\n"
+      "      ctypes.CDLL(None).syscall(" +
+      std::to_string(SYS_ioprio_get) + ", 1, 0) >> 13)\n";
+  for (const std::vector<std::string>& above :
+       {std::vector<std::string>{"/usr/bin/chrt", "-f", "1"},
+        {"/usr/bin/chrt", "-r", "1"},
+        {"/usr/bin/nice", "-n", "-5"},
+        {"/usr/bin/ionice", "-c", "1"}}) {
+    const auto said_by = [&](const std::vector<std::string>& program) {
+      std::vector<std::string> words = above;
+      words.insert(words.end(), program.begin(), program.end());
+      return run_process(words).out;
+    };
+    EXPECT_EQ(said_by({SBX_RUN_PATH, "-c", script}), "0 0 0\n") << above.front();
+    EXPECT_THAT(said_by({"/usr/bin/python3", "-c", script}), Not(::testing::AnyOf("0 0 0\n", "")))
+        << "control: " << above.front();
+  }
+}
+
 // Behind the filter stands the namespace that owns nothing and may have no others in it.
 TEST_P(SettingUp, WithoutTheFilterNestedNamespacesAreRefusedAllTheSame) {
   const std::string profile =
