@@ -117,6 +117,7 @@ Result<void> Sandbox::State::prepare(const SandboxOptions& options) {
   policy = options.policy;
   config = options.config;
   SBX_TRY(sys::check_own_proc());
+  SBX_TRY(plan::check_devices());
   host = plan::read_host_facts(config, policy.allow_missing);
   if (options.handover) plan::serve_as(host, options.handover->uid, options.handover->gid, config);
   const policy::HostBounds bounds = plan::bounds_of_host(host);

@@ -25,7 +25,7 @@ std::string to_table(const std::vector<Check>& checks) {
   }
   if (all_required_hold(checks)) return text + "every required layer can be had\n";
   return text + (runs_are_refused(checks)
-                     ? "runs are refused until the required ones are fixed\n"
+                     ? "what needs them is refused until the required ones are fixed\n"
                      : "what was not tried may be there: fix that, and ask again\n");
 }
 
@@ -43,14 +43,20 @@ std::string to_json_text(const std::vector<Check>& checks) {
   return document.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+int refuse(const Error& error) {
+  print_lines(error_lines(error));
+  return error.code == ErrorCode::kInvalid ? kExitUsage : kExitSandboxError;
+}
+
 }  // namespace
 
 int doctor(const Arguments& arguments) {
   Result<policy::RuntimeConfig> config = policy::load_runtime_config();
   if (!config) {
-    print_lines(error_lines(config.error()));
-    return kExitUsage;
+    return refuse(config.error());
   }
+  const Result<plan::Image> image = plan::find_image(arguments.rootfs, *config);
+  if (!image && image.error().code == ErrorCode::kInvalid) return refuse(image.error());
   const std::unique_ptr<Host> host = real_host();
   const std::vector<Check> checks = run_checks(*host, {*std::move(config), arguments.rootfs});
   const std::string text = arguments.json ? to_json_text(checks) : to_table(checks);

@@ -365,23 +365,32 @@ std::string_view check_state_name(CheckState state) {
   return "missing";
 }
 
-std::vector<Check> run_checks(Host& host, const DoctorOptions& options) {
+std::vector<Check> part_checks(Host& host, const DoctorOptions& options) {
+  // Without these nothing below means what it says.
   if (const Result<void> own = host.own_proc(); !own) {
     return {check_kernel(host),
             {"proc", true, CheckState::kMissing, own.error().detail, own.error().fix}};
   }
-  std::vector<Check> checks = {check_kernel(host),
-                               check_namespaces(host),
-                               check_proc(host),
-                               check_ids(host, options.config),
-                               check_limits(host, options.config),
-                               check_cgroup(host, options.config),
-                               check_runtime_directory(host, options.config),
-                               check_seccomp(host),
-                               check_memfd(host),
-                               check_landlock(host),
-                               check_time_namespace(host, options.config),
-                               check_image(host, options)};
+  if (const Result<void> own = host.own_devices(); !own) {
+    return {check_kernel(host),
+            {"devices", true, CheckState::kMissing, to_string(own.error()), own.error().fix}};
+  }
+  return {check_kernel(host),
+          check_namespaces(host),
+          check_proc(host),
+          check_ids(host, options.config),
+          check_limits(host, options.config),
+          check_cgroup(host, options.config),
+          check_runtime_directory(host, options.config),
+          check_seccomp(host),
+          check_memfd(host),
+          check_landlock(host),
+          check_time_namespace(host, options.config),
+          check_image(host, options)};
+}
+
+std::vector<Check> run_checks(Host& host, const DoctorOptions& options) {
+  std::vector<Check> checks = part_checks(host, options);
   checks.push_back(check_run(host, options, all_required_hold(checks)));
   return checks;
 }

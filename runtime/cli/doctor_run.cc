@@ -35,20 +35,23 @@ Error error_of(const collect::ErrorInfo& info) {
   return host_lacks(info.step, info.sys_errno, info.detail, info.fix);
 }
 
-// An empty program fails for what its interpreter lacks, or for a limit that is too low for it.
+// An empty program fails for a limit that is too low for its interpreter, which the kernel tells,
+// or for what the interpreter lacks.
 Error failure(const policy::Language& language, const collect::Outcome& outcome) {
   if (outcome.error) return error_of(*outcome.error);
-  std::string detail = "an empty program of " + language.name;
-  if (!outcome.limits_hit.empty()) {
-    return host_lacks(
-        "run", 0, fmt::format("{} ran into its limit of {}", detail, outcome.limits_hit.front()),
-        "raise what limits it: a ceiling in runtime.toml (--print-config), a ulimit");
+  const std::string program = "an empty program of " + language.name;
+  for (const collect::Note& note : outcome.notes) {
+    if (note.source != "kernel") continue;
+    return host_lacks("run", 0, fmt::format("{}: {}", program, note.text),
+                      "allow more: a ceiling in runtime.toml (--print-config), or a limit of "
+                      "whoever starts it");
   }
-  detail += outcome.signal ? fmt::format(" died of signal {}", *outcome.signal)
-                           : fmt::format(" ended with {}", outcome.exit_code);
+  const std::string ending = outcome.signal ? fmt::format("died of signal {}", *outcome.signal)
+                                            : fmt::format("ended with {}", outcome.exit_code);
   const std::string_view last = last_line(outcome.stderr_bytes);
-  if (!last.empty()) detail += fmt::format(": {}", last);
-  return host_lacks("run", 0, detail, plan::kRebuildFix);
+  return host_lacks("run", 0,
+                    fmt::format("{} {}{}{}", program, ending, last.empty() ? "" : ": ", last),
+                    plan::kRebuildFix);
 }
 
 }  // namespace

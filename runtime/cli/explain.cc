@@ -1,4 +1,8 @@
 // sbx-run explain: the plan in words, nothing run.
+#include <memory>
+#include <utility>
+
+#include "runtime/cli/doctor_checks.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/request.h"
 #include "runtime/cli/verbs.h"
@@ -8,6 +12,22 @@
 
 namespace sbx::cli {
 namespace {
+
+// What a run would find missing when it tries, where no plan can tell. What it may do without
+// (--allow-missing) and its image are the plan's to look at.
+Result<void> check_host(const SandboxOptions& options) {
+  const policy::LayerMask may_miss = options.policy.allow_missing;
+  const std::unique_ptr<Host> host = real_host();
+  for (const Check& check : part_checks(*host, {options.config, options.rootfs})) {
+    const bool fails = check.state == CheckState::kMissing || check.state == CheckState::kUntried;
+    if (!check.required || !fails || check.name == "image") continue;
+    const auto layer = policy::layer_from_name(check.name);
+    const bool forgiven = layer ? (may_miss & policy::layer_bit(*layer)) != 0
+                                : check.name == "namespaces" && may_miss != 0;
+    if (!forgiven) return host_lacks(check.name, 0, check.detail, check.fix);
+  }
+  return {};
+}
 
 Result<std::string> explanation(Arguments arguments) {
   if (arguments.source == Source::kNone) arguments.source = Source::kCode;  // an empty program
@@ -20,7 +40,10 @@ Result<std::string> explanation(Arguments arguments) {
   if (arguments.output_dir) SBX_TRY(collect::OutputDirectory::check(*arguments.output_dir));
   SBX_TRY(open_standard_input(arguments));
   SBX_ASSIGN(const plan::Request request, make_request(arguments, options.policy.limits));
-  return Sandbox::explain(std::move(options), request);
+  const Result<void> host = check_host(options);
+  SBX_ASSIGN(std::string text, Sandbox::explain(std::move(options), request));
+  SBX_TRY(host);  // what the request or the plan is refused for comes first
+  return text;
 }
 
 }  // namespace

@@ -67,6 +67,8 @@ class Host {
   // Whether /proc is that of our pid namespace. Where it is not, nothing below it means what it
   // says.
   [[nodiscard]] virtual Result<void> own_proc() { return {}; }
+  // Whether the devices that a run is given are those: see plan::check_devices().
+  [[nodiscard]] virtual Result<void> own_devices() { return {}; }
   // A user namespace with a map, private mounts in it, a second one inside, and the other kinds.
   [[nodiscard]] virtual Act make_namespaces() = 0;
   // A new proc with hidepid, mounted in a fresh user, pid and mount namespace.

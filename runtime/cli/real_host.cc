@@ -153,6 +153,7 @@ class RealHost final : public Host {
     return plan::read_host_facts(config, 0);
   }
   Result<void> own_proc() override { return sys::check_own_proc(); }
+  Result<void> own_devices() override { return plan::check_devices(); }
   Result<std::string> read_file(const std::string& path) override {
     return sys::read_file(path, kMaxHostFile);
   }

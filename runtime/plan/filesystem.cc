@@ -152,7 +152,7 @@ void plan_filesystem(Plan& plan, bool has_code, bool has_inputs) {
               .payload_owns = true,
               .noexec = true,
               .limit = "shm"};
-  plan.devices = {"null", "zero", "full", "random", "urandom"};
+  for (const Device& device : kGivenDevices) plan.devices.emplace_back(device.name);
   plan.masks = proc_masks(plan.visible_cpus, plan.hostname);
   for (const TmpfsMount& mount : plan.tmpfs) {
     if (!mount.read_only) plan.writable.push_back(mount.target);

@@ -1,9 +1,12 @@
 #include "runtime/plan/host_facts.h"
 
+#include <fmt/core.h>
 #include <pwd.h>
 #include <sched.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/sysinfo.h>
+#include <sys/sysmacros.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -203,6 +206,23 @@ void serve_as(HostFacts& facts, std::uint32_t uid, std::uint32_t gid,
   facts.host_gid = gid;
   facts.sub_uid = facts.sub_gid = config.uid_base + kRangeSize;
   facts.id_detail = "range of 65535 from " + std::to_string(facts.sub_uid);
+}
+
+Result<void> check_devices(const std::string& root) {
+  for (const Device& device : kGivenDevices) {
+    const std::string path = root + "/dev/" + device.name;
+    struct stat found{};
+    const bool there = ::stat(path.c_str(), &found) == 0;
+    if (there && S_ISCHR(found.st_mode) && found.st_rdev == makedev(device.major, device.minor)) {
+      continue;
+    }
+    const std::string make =
+        fmt::format("mknod -m 666 {} c {} {}", path, device.major, device.minor);
+    return host_lacks("devices", there ? 0 : errno, there ? path + " is not that device" : path,
+                      (there ? "rm -f " + path + " && " : "") + make +
+                          " (as root; a container is given it by its engine)");
+  }
+  return {};
 }
 
 }  // namespace sbx::plan

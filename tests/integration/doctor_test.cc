@@ -127,6 +127,50 @@ TEST_F(DoctorTest, RootOnThisHostHasEverything) {
               StartsWith(is_v1_host() ? "v1: " : "v2: "));
 }
 
+// A plain file in the place of /dev/null would be read by every program, also where files are
+// masked with it; a device that is missing is named, by the run too.
+TEST_F(DoctorTest, DevicesThatAreNotThoseAreNamedByDoctorAndByTheRun) {
+  const TemporaryDirectory directory;
+  const auto with = [&](const std::string& change, const std::vector<std::string>& words) {
+    const std::string script =
+        "mount -t tmpfs none \"$0\"; cd \"$0\"; for d in null zero full random urandom; do "
+        "touch $d; mount --bind /dev/$d $d; done; " +
+        change + "; mount --rbind . /dev; exec \"$@\"";
+    std::vector<std::string> all = {"/usr/bin/unshare", "--mount",   "/bin/sh", "-e", "-c", script,
+                                    directory.path(),   SBX_RUN_PATH};
+    all.insert(all.end(), words.begin(), words.end());
+    return run_process(all);
+  };
+  EXPECT_EQ(with("true", {"-c", "pass"}).exit_code, 0) << "control";
+  for (const auto& [change, device] : {std::pair{"umount full; rm full", "/dev/full"},
+                                       {"umount null; rm null", "/dev/null"},
+                                       {"umount null; echo secret > null", "/dev/null"},
+                                       {"umount zero; mount --bind null zero", "/dev/zero"}}) {
+    const Finished doctor = with(change, {"doctor"});
+    EXPECT_EQ(doctor.exit_code, 1) << change;
+    EXPECT_THAT(doctor.out, AllOf(HasSubstr(device), HasSubstr("mknod -m 666 ")));
+    for (const std::vector<std::string>& words :
+         {std::vector<std::string>{"-c", "pass"}, {"explain", "-c", "pass"}}) {
+      const Finished run = with(change, words);
+      EXPECT_EQ(run.exit_code, 125) << change;
+      EXPECT_THAT(run.err, AllOf(HasSubstr(device), HasSubstr("fix: "))) << words.front();
+    }
+  }
+}
+
+// What a plan cannot tell is tried, and no layer is called held on a host that refuses each run.
+TEST_F(DoctorTest, ExplainRefusesWhereTheHostDoes) {
+  for (const std::vector<std::string>& words :
+       {std::vector<std::string>{"-c", "pass"}, {"explain", "-c", "pass"}}) {
+    std::vector<std::string> all = {"/usr/bin/setpriv", "--bounding-set", "-all",
+                                    "--inh-caps",       "-all",           SBX_RUN_PATH};
+    all.insert(all.end(), words.begin(), words.end());
+    const Finished finished = run_process(all);
+    EXPECT_EQ(finished.exit_code, 125) << words.front() << finished.out;
+    EXPECT_THAT(finished.err, HasSubstr("fix: ")) << words.front();
+  }
+}
+
 TEST_F(DoctorTest, AUserWithoutGroupsOnV1IsGivenThemByTheFix) {
   if (!is_v1_host()) GTEST_SKIP() << "no cgroup v1: the guest tests show it on v2";
   const UserGround ground;  // for its copy of sbx-run, which he can reach
@@ -353,8 +397,15 @@ TEST_F(DoctorTest, AnImageThatOthersCannotReadIsMissingUntilItsModeIsMended) {
   EXPECT_EQ(check_of(doctor({}, image.options()), "image")["state"], "ok");
 }
 
-// A user whose limits leave no process, or no memory, to try anything in: no fix of a probe helps,
-// and a run says the same as doctor.
+// What an interpreter has too little of is no fault of the image's.
+TEST_F(DoctorTest, AnInterpreterThatTheCallersLimitsLeaveNoMemoryIsToldSo) {
+  const json run = check_of(doctor({"/usr/bin/prlimit", "--data=3000000:3000000"}), "run");
+  expect_missing(run, "a limit of whoever starts it");
+  EXPECT_THAT(run["detail"].get<std::string>(), HasSubstr("ulimit -d"));
+}
+
+// A user whose limits leave no process to try anything in: no fix of a probe helps, and a run says
+// the same as doctor.
 TEST_F(DoctorTest, WhatTheCallersLimitsLeaveNoRoomToTryIsUntriedUntilTheyAreRaised) {
   const UserGround ground;  // for its copy of sbx-run, which he can reach
   ProcessOptions stranger;
@@ -380,7 +431,6 @@ TEST_F(DoctorTest, WhatTheCallersLimitsLeaveNoRoomToTryIsUntriedUntilTheyAreRais
   EXPECT_EQ(refused.exit_code, 125);
   EXPECT_THAT(refused.err,
               AllOf(HasSubstr("fork: spawner: "), HasSubstr("fix: "), HasSubstr("ulimit -u")));
-  expect_untried(check_of(doctor_under("--data=1000000:1000000"), "memfd_exec"), "ulimit -d");
   const json after = doctor_under("--nproc=100:100");
   for (const char* const name : {"namespaces", "proc", "memfd_exec"}) {
     EXPECT_EQ(check_of(after, name)["state"], "ok") << name;

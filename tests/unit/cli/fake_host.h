@@ -44,9 +44,10 @@ class FakeHost final : public Host {
     host_facts.hard_nofile = 1024;
     host_facts.hard_fsize = plan::kNoLimit;
   }
-  Result<void> proc_of_ours;
+  Result<void> proc_of_ours, devices_of_ours;
 
   Result<void> own_proc() override { return proc_of_ours; }
+  Result<void> own_devices() override { return devices_of_ours; }
   std::string kernel_release() override { return release; }
   uid_t uid() override { return user; }
   plan::HostFacts facts(const policy::RuntimeConfig&) override { return host_facts; }
