@@ -18,6 +18,7 @@ namespace {
 
 constexpr std::uint64_t kResolve =
     RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+constexpr mode_t kMode = 0755;
 constexpr int kDirectory = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
 // cgroup.procs of a group with the largest possible pids limit is the longest file read here.
 constexpr std::size_t kMaxFile = 64U << 20;
@@ -50,7 +51,7 @@ Result<GroupDir> GroupDir::open_child(const std::string& name) const {
 }
 
 Result<GroupDir> GroupDir::make_child(const std::string& name) const {
-  if (::mkdirat(fd_.get(), name.c_str(), 0755) != 0) {
+  if (::mkdirat(fd_.get(), name.c_str(), kMode) != 0) {
     if (errno == EAGAIN) {
       return host_lacks("mkdir", EAGAIN, path_ + "/" + name,
                         "raise cgroup.max.descendants or cgroup.max.depth of a group above it");
@@ -58,6 +59,11 @@ Result<GroupDir> GroupDir::make_child(const std::string& name) const {
     return sys_error("mkdir", path_ + "/" + name);
   }
   auto child = open_child(name);
+  // The umask may have taken away what the owner needs.
+  if (!child && child.error().sys_errno == EACCES &&
+      ::fchmodat(fd_.get(), name.c_str(), kMode, 0) == 0) {
+    child = open_child(name);
+  }
   if (!child) (void)::unlinkat(fd_.get(), name.c_str(), AT_REMOVEDIR);  // the open's error counts
   return child;
 }

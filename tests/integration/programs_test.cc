@@ -136,12 +136,14 @@ TEST_P(Programs, StandardStreamsCanBeOpenedByPath) {
 }
 
 TEST_P(Programs, TheCallersUmaskDoesNotReachInside) {
-  std::vector<std::string> words{"/bin/sh", "-c", "umask 077; exec \"$@\"", "sh"};
-  for (const std::string& word : command({"-l", "bash", "-c", "umask; head -c 4 /proc/stat"})) {
-    words.push_back(word);
+  for (const char* const umask : {"077", "777"}) {
+    std::vector<std::string> words{"/bin/sh", "-c", "umask $0; exec \"$@\"", umask};
+    for (const std::string& word : command({"-l", "bash", "-c", "umask; head -c 4 /proc/stat"})) {
+      words.push_back(word);
+    }
+    const Finished finished = run_process(words, options());
+    EXPECT_EQ(finished.out, "0022\ncpu ") << umask << finished.err;
   }
-  const Finished finished = run_process(words, options());
-  EXPECT_EQ(finished.out, "0022\ncpu ") << finished.err;
 }
 
 TEST_P(Programs, EnvironmentIsAFixedListAndWhatWasGiven) {
