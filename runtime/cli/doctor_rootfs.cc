@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <fmt/core.h>
 #include <linux/openat2.h>
-#include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,34 +14,15 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/base/as_user.h"
 #include "runtime/base/sys.h"
 #include "runtime/policy/language.h"
 
 namespace sbx::cli {
 namespace {
 
+constexpr uid_t kNobody = 65534;
 constexpr std::size_t kMaxEntries = 1'000'000;  // the shipped image has 15 000
-
-// What root may read and pass, a run's own id may not: the kernel is asked as of somebody who owns
-// nothing. One thread.
-class AsAnybody {
- public:
-  AsAnybody() {
-    if (::geteuid() != 0) return;
-    (void)::setfsgid(kNobody);  // neither tells; should it fail, only less is found
-    (void)::setfsuid(kNobody);
-  }
-  AsAnybody(const AsAnybody&) = delete;
-  AsAnybody& operator=(const AsAnybody&) = delete;
-  ~AsAnybody() {
-    if (::geteuid() != 0) return;
-    (void)::setfsuid(::geteuid());
-    (void)::setfsgid(::getegid());
-  }
-
- private:
-  static constexpr uid_t kNobody = 65534;
-};
 
 Result<UniqueFd> open_rootfs(const plan::Image& image) {
   auto fd = sys::open(image.rootfs, O_PATH | O_DIRECTORY);
@@ -131,7 +111,8 @@ class Contents {
 }  // namespace
 
 Result<void> check_interpreters(const plan::Image& image) {
-  const AsAnybody anybody;
+  // What root may read and pass, a run's own id may not.
+  const AsUser anybody(kNobody, kNobody);
   SBX_ASSIGN(const UniqueFd rootfs, open_rootfs(image));
   for (const policy::Language& language : policy::languages()) {
     if (plan::image_packages(image, language.image).empty()) continue;
