@@ -6,6 +6,7 @@
 #include <charconv>
 #include <istream>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runtime/base/sha256.h"
 
@@ -63,11 +64,13 @@ class Verifier {
   bool read_line(std::string& line) {
     line.clear();
     ++number_;
+    bool told = false;
     for (int c = file_.get(); c != std::istream::traits_type::eof(); c = file_.get()) {
       if (c == '\n') return true;
       line += static_cast<char>(c);
-      if (line.size() > kMaxAuditLine) problem("is longer than any line of ours");
-      if (line.size() > kMaxAuditLine) line.clear();
+      if (line.size() <= kMaxAuditLine) continue;
+      if (!std::exchange(told, true)) problem("is longer than any line of ours");
+      line.clear();
     }
     return false;
   }
@@ -118,7 +121,8 @@ class Verifier {
   void finish(const std::string& rest) {
     if (torn_) problem_at(number_ - 1, "is no whole line, and no marker follows");
     if (parse_audit_line(rest)) {
-      take_line(rest);  // its end alone is missing
+      take_line(rest);
+      report_.notes.push_back(fmt::format("line {}: its end alone is missing", number_));
     } else if (!begins_line(rest, last_)) {
       problem(kNoneOfOurs);
     } else if (!rest.empty()) {

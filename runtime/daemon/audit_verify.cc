@@ -23,6 +23,7 @@ namespace sbx::daemon {
 namespace {
 
 constexpr std::size_t kMaxHead = 4096;
+constexpr std::size_t kNamed = 100;  // problems, before the others are counted
 constexpr int kMaxTries = 10'000;
 
 // A descriptor's first bytes for an istream, with the errno of a failure, which ends them.
@@ -114,7 +115,11 @@ int audit_verify(const Arguments& arguments) {
   const auto report = verify_file(*path);
   if (!report) return refuse(report.error(), 1);
   for (const std::string& note : report->notes) fmt::print("note: {}\n", note);
-  for (const std::string& problem : report->problems) fmt::print("NOT INTACT: {}\n", problem);
+  const std::size_t named = std::min(report->problems.size(), kNamed);
+  for (std::size_t i = 0; i < named; ++i) fmt::print("NOT INTACT: {}\n", report->problems[i]);
+  if (report->problems.size() > named) {
+    fmt::print("NOT INTACT: {} more of such\n", report->problems.size() - named);
+  }
   fmt::print("{}: {} lines, {}\n", *path, report->lines,
              report->problems.empty() ? "intact" : "not intact");
   return report->problems.empty() ? 0 : 1;

@@ -160,8 +160,8 @@ TEST_F(AuditChain, ATornLastLineIsANoteUntilSbxdMarksIt) {
   }
   const AuditReport whole = verify(next);
   EXPECT_THAT(whole.problems, IsEmpty());
-  EXPECT_THAT(whole.notes, ElementsAre(HasSubstr("1 line stands beyond number 2")))
-      << "its end alone is missing";
+  EXPECT_THAT(whole.notes, ElementsAre(HasSubstr("line 3: its end alone is missing"),
+                                       HasSubstr("1 line stands beyond number 2")));
   EXPECT_EQ(whole.lines, 3U);
 }
 
@@ -209,7 +209,8 @@ TEST_F(AuditChain, AGapThatSbxdFoundIsAProblem) {
 
 TEST_F(AuditChain, ALineWithoutEndIsFoundWithoutReadingItWhole) {
   add_runs(1);
-  EXPECT_THAT(verify(std::string(3 * kMaxAuditLine, 'x')).problems, testing::Not(IsEmpty()));
+  // Once, and once for its rest.
+  EXPECT_THAT(verify(std::string(9 * kMaxAuditLine, 'x')).problems, SizeIs(testing::Le(2)));
 }
 
 TEST(AuditHead, IsOfOneLengthAndComesBack) {
