@@ -4,6 +4,13 @@
 
 namespace sbx::http {
 
+Problem no_memory_for_body() {
+  return {.status = 503,
+          .code = problem_code::kBodiesTooLarge,
+          .detail = "There is no memory for this body at the moment.",
+          .retry_after = std::chrono::seconds(1)};
+}
+
 Response to_response(const Problem& problem) {
   // Ordered, so that a person reads what matters first.
   nlohmann::ordered_json document;

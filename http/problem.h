@@ -29,6 +29,9 @@ struct Problem {
   std::vector<std::pair<std::string, std::string>> more{};
 };
 
+// 503: our memory does not suffice for a request's body at the moment.
+[[nodiscard]] Problem no_memory_for_body();
+
 // Invalid UTF-8 becomes U+FFFD. With the header Allow for status 405.
 [[nodiscard]] Response to_response(const Problem& problem);
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <new>
 #include <set>
 
 namespace sbx::http {
@@ -62,6 +63,15 @@ Problem bodies_too_large(PeerLedger::Verdict verdict) {
   return not_granted(verdict, problem_code::kBodiesTooLarge,
                      "your requests hold as much memory as they may",
                      "the server holds as many request bodies as it may");
+}
+
+bool reserved(std::string& text, std::size_t bytes) {
+  try {
+    text.reserve(bytes);
+    return true;
+  } catch (const std::bad_alloc&) {
+    return false;
+  }
 }
 
 Problem internal_error() {
@@ -227,7 +237,8 @@ async::Task<std::optional<Problem>> Connection::read_whole(Exchanging& current) 
   // Within the limit, or the first read() fails. Pages that are not written cost nothing; growing
   // step by step would cost the body a second time.
   const BodyReader& body = *current.body;
-  current.request.body.reserve(std::min(current.request.content_length.value_or(0), body.limit()));
+  const auto length = std::min(current.request.content_length.value_or(0), body.limit());
+  if (!reserved(current.request.body, length)) co_return no_memory_for_body();
   for (;;) {
     BodyPiece piece = co_await current.body->read(nullptr);
     if (piece.kind == BodyPiece::Kind::kEnd) co_return std::nullopt;
@@ -235,7 +246,9 @@ async::Task<std::optional<Problem>> Connection::read_whole(Exchanging& current) 
     const auto verdict = core_.ledger.buffer(peer_.uid, piece.data.size());
     if (verdict != PeerLedger::Verdict::kGranted) co_return bodies_too_large(verdict);
     current.buffered += piece.data.size();
-    current.request.body += piece.data;
+    std::string& text = current.request.body;
+    if (!reserved(text, text.size() + piece.data.size())) co_return no_memory_for_body();
+    text += piece.data;
   }
 }
 

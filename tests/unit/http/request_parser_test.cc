@@ -135,6 +135,11 @@ TEST(RequestParser, RefusesWhatTwoReadersCouldReadDifferently) {
            with_fields("Transfer-Encoding : chunked\r\n"),
            with_fields("Transfer-Encoding:\r\n"),
            with_fields("Host: other\r\n"),
+           with_fields(" folded\r\n"),
+           with_fields("X: a\r\n\tfolded\r\n"),
+           with_fields("Content-Length: 3\r\n Transfer-Encoding: chunked\r\n"),
+           with_fields("Transfer-Encoding:\r\n chunked\r\n"),
+           std::string("POST /x HTTP/1.1\r\n Host: sbx\r\n\r\n"),
            std::string("POST /x HTTP/1.1\r\n\r\n"),
            std::string("POST /x HTTP/1.0\r\nTransfer-Encoding: chunked\r\n\r\n"),
        }) {

@@ -22,6 +22,10 @@ TEST(BadInput, IsRefusedAndTheConnectionClosed) {
            "GET /hello HTTP/1.1\r\nHost: a\0b\r\n\r\n"s,
            "GET /hello HTTP/1.1\r\n\r\n"s,
            "GET /hello HTTP/3.0\r\nHost: a\r\n\r\n"s,
+           "GET /hello HTTP/1.1\r\nHost: a\r\n folded\r\n\r\n"s,
+           "GET /hello HTTP/1.1\r\nHost: a\r\nX: b\r\n\tfolded\r\nY: c\r\n\r\n"s,
+           "GET /hello HTTP/1.1\r\n folded\r\nHost: a\r\n\r\n"s,
+           "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 1\r\n \r\n\r\nx"s,
            "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n"s,
            "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 99999999999999999999\r\n\r\n"s,
            "POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 3\r\n"
@@ -37,7 +41,7 @@ TEST(BadInput, IsRefusedAndTheConnectionClosed) {
     EXPECT_EQ(client.read_to_end(), "") << bad;
     EXPECT_EQ(other.ask(http_request("GET", "/hello")).status, 200) << bad;
   }
-  EXPECT_EQ(server.counters().malformed, 10U);
+  EXPECT_EQ(server.counters().malformed, 14U);
 }
 
 TEST(BadInput, AnAnnouncedBodyThatIsHugeIsRefusedUnread) {

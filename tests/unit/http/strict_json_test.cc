@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <cstdlib>
 
 namespace sbx::http {
 namespace {
@@ -45,15 +48,32 @@ TEST(StrictJson, HugeNumbersStayNumbers) {
 }
 
 TEST(StrictJson, WhatIsNoJsonIsSaidWithItsPlace) {
-  for (const char* text :
-       {"", "{", "{\"a\":}", "[1,]", "NaN", "Infinity", "{'a':1}", "{} {}", "\"\xff\"", "\"\xc3\"",
-        "\"\\ud800\"", "01", "\"a\nb\"", "\xef\xbb\xbf"}) {
+  for (const char* text : {"", "{", "{\"a\":}", "[1,]", "NaN", "Infinity", "{'a':1}", "{} {}",
+                           "\"\xff\"", "\"\xc3\"", "\"\\ud800\"", "01", "\"a\nb\"", "\xef\xbb\xbf",
+                           "\xef\xbb\xbf{}", "\xef\xbb\xbf\xef\xbb\xbf{}"}) {
     const Problem problem = problem_of(text);
     EXPECT_EQ(problem.status, 400) << text;
     EXPECT_EQ(problem.code, "invalid_json") << text;
     EXPECT_THAT(problem.detail, HasSubstr("at byte ")) << text;
   }
 }
+
+// Not under the sanitizers, whose own memory counts and whose allocator ends the process.
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+TEST(StrictJson, ABodyForWhichMemoryIsLackingIsForLater) {
+  const auto parse_with_little = [] {
+    const std::string text = '"' + std::string(64U << 20, 'x') + '"';
+    const rlimit tight{0, 0};  // nothing new is mapped
+    if (::setrlimit(RLIMIT_AS, &tight) != 0) std::_Exit(2);
+    auto parsed = parse_strict_json(text);
+    const auto* problem = std::get_if<Problem>(&parsed);
+    const bool told = problem != nullptr && problem->status == 503 && problem->retry_after &&
+                      problem->code == problem_code::kBodiesTooLarge;
+    std::_Exit(told ? 0 : 1);
+  };
+  EXPECT_EXIT(parse_with_little(), ::testing::ExitedWithCode(0), "");
+}
+#endif
 
 TEST(StrictJson, TheAnswerDoesNotRepeatWhatWasSent) {
   const std::string text = "{\"a\": nope" + std::string(100'000, 'x') + "}";
