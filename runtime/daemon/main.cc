@@ -2,6 +2,7 @@
 #include <fmt/core.h>
 #include <malloc.h>
 
+#include <csignal>
 #include <cstdio>
 #include <string>
 #include <system_error>
@@ -84,6 +85,7 @@ int main(int argc, char** argv) {
   if (const auto closed = sbx::http::close_inherited_descriptors(); !closed) {
     return sbx::daemon::refuse(closed.error());
   }
+  (void)::signal(SIGXFSZ, SIG_IGN);  // write(2) says it; payloads have it as it was by default
   (void)::mallopt(M_MMAP_THRESHOLD, sbx::daemon::kMappedBytes);  // without it, only more memory
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const auto arguments = sbx::daemon::parse_arguments(words);

@@ -98,6 +98,19 @@ TEST_P(DaemonLife, LimitsThatAreJustEnoughAreEnough) {
   EXPECT_EQ(Json::parse(reply.body)["stdout"], "42\n") << reply.body;
 }
 
+// write(2) says it to sbxd; a program is ended by it, as anywhere.
+TEST_P(DaemonLife, TheSignalOfALimitOnFilesEndsRunsAndNotIt) {
+  std::vector<std::string> words{"/bin/bash", "-c",
+                                 R"(ulimit -f 0; exec "$@" >)" + directory().path() + "/f", "sbxd"};
+  ground().write_configuration("");
+  for (std::string& word : ground().command({"--print-config"})) words.push_back(std::move(word));
+  EXPECT_EQ(run_process(words, ground().options()).exit_code, 1);
+  start();
+  const Json ended = run({{"argv", {"/bin/bash", "-c", "exec dd if=/dev/zero of=/tmp/f bs=64k"}},
+                          {"limits", {{"fsize", "1M"}}}});
+  EXPECT_EQ(ended["signal"], SIGXFSZ) << ended.dump();
+}
+
 // What is right in itself, and cannot be meant or is not there.
 TEST_P(DaemonLife, TheCheckSaysWhatTheStartWouldSay) {
   for (const char* mistaken :
