@@ -125,7 +125,7 @@ void Server::State::note_shortage(const Error& error) {
 void Server::State::admit(UniqueFd socket, bool is_unix) {
   const auto peer = peer_of(socket.get(), is_unix);
   if (!peer || (core.options.admit && !core.options.admit(*peer))) {
-    ++core.counters.refused;
+    ++core.counters.not_admitted;
     refuse(socket.get(), peer_refused());
     return;
   }
@@ -137,7 +137,8 @@ void Server::State::admit(UniqueFd socket, bool is_unix) {
   }
   const auto verdict = core.ledger.connect(peer->uid);
   if (verdict != PeerLedger::Verdict::kGranted) {
-    ++core.counters.refused;
+    const bool all = verdict == PeerLedger::Verdict::kAllIsFull;
+    ++(all ? core.counters.all_is_full : core.counters.peer_is_full);
     refuse(socket.get(), too_many_connections(verdict));
     return;
   }

@@ -55,9 +55,11 @@ struct ServerLimits {
 // What was served, for metrics. Monotonic but for the gauges.
 struct ServerCounters {
   std::uint64_t accepted = 0;
-  std::uint64_t refused = 0;      // over a limit of connections, or not admitted
-  std::uint64_t malformed = 0;    // requests that never reached a handler, by their own fault
-  std::uint64_t client_gone = 0;  // requests whose client left before the answer
+  std::uint64_t not_admitted = 0;  // connections that are refused: by ServerOptions::admit,
+  std::uint64_t peer_is_full = 0;  // over connections_per_peer,
+  std::uint64_t all_is_full = 0;   // over connections
+  std::uint64_t malformed = 0;     // requests that never reached a handler, by their own fault
+  std::uint64_t client_gone = 0;   // requests whose client left before the answer
   std::uint64_t requests = 0;
   std::uint64_t accept_failures = 0;  // attempts: no descriptor, memory or watch
   std::size_t connections = 0;        // gauge

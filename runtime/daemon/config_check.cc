@@ -34,8 +34,10 @@ constexpr Share kShares[] = {
      &DaemonConfig::session_age_seconds},
 };
 
-// A run takes about so many, a connection one; the rest is sbxd's own.
+// A run takes about so many, a connection has itself and the file that it moves, a session its
+// directory; the rest is sbxd's own.
 constexpr std::uint64_t kDescriptorsPerRun = 16;
+constexpr std::uint64_t kDescriptorsPerConnection = 2;
 constexpr std::uint64_t kOwnDescriptors = 64;
 
 Result<void> settle_share(DaemonConfig& config, const Share& share) {
@@ -119,16 +121,28 @@ void check_memory(const DaemonConfig& config, std::uint64_t memory,
   }
 }
 
-void check_descriptors(const DaemonConfig& config, std::uint64_t descriptors,
-                       std::vector<std::string>& warnings) {
-  const std::uint64_t needed =
-      config.max_running * kDescriptorsPerRun + config.max_connections + kOwnDescriptors;
+// What more than there are would be used up by one user, and nobody else could connect: with fewer,
+// fewer of all that takes some, each in proportion.
+void fit_descriptors(DaemonConfig& config, std::uint64_t descriptors,
+                     std::vector<std::string>& warnings) {
+  const std::uint64_t needed = config.max_running * kDescriptorsPerRun +
+                               config.max_connections * kDescriptorsPerConnection +
+                               config.session_max + kOwnDescriptors;
   if (descriptors == 0 || needed <= descriptors) return;
+  const std::uint64_t room = std::max(descriptors, kOwnDescriptors) - kOwnDescriptors;
+  for (const Number number :
+       {&DaemonConfig::max_running, &DaemonConfig::max_connections,
+        &DaemonConfig::max_connections_per_peer, &DaemonConfig::session_max,
+        &DaemonConfig::session_max_per_peer}) {
+    const std::uint64_t share = config.*number * room / (needed - kOwnDescriptors);
+    config.*number = static_cast<std::uint32_t>(std::max<std::uint64_t>(share, 1));
+  }
   warnings.push_back(fmt::format(
-      "{}: {} runs and {} connections need about {} descriptors, and this process may have {} "
-      "(LimitNOFILE)",
-      config.written.place("max_running"), config.max_running, config.max_connections, needed,
-      descriptors));
+      "what max_running, max_connections and sessions.max allow needs about {} descriptors, and "
+      "this process may have {} (ulimit -n, LimitNOFILE): they are lowered to {}, {} ({} for one "
+      "user) and {} ({})",
+      needed, descriptors, config.max_running, config.max_connections,
+      config.max_connections_per_peer, config.session_max, config.session_max_per_peer));
 }
 
 }  // namespace
@@ -171,15 +185,15 @@ HostSide this_host() {
   return host;
 }
 
-Result<std::vector<std::string>> check_host(const DaemonConfig& config,
-                                            const policy::RuntimeConfig& runtime,
+Result<std::vector<std::string>> fit_host(DaemonConfig& config,
+                                          const policy::RuntimeConfig& runtime,
                                             const HostSide& host) {
   std::vector<std::string> warnings;
   SBX_TRY(check_user(config, host.root, warnings));
   SBX_TRY(check_image(config, runtime));
   SBX_TRY(check_bounds(runtime));
   check_memory(config, host.memory, warnings);
-  check_descriptors(config, host.descriptors, warnings);
+  fit_descriptors(config, host.descriptors, warnings);
   return warnings;
 }
 

@@ -72,6 +72,8 @@ std::string info_json(const InfoSource& source) {
         {"max_queued", config.max_queued},
         {"max_queued_per_peer", config.max_queued_per_peer},
         {"queue_seconds", config.queue_seconds},
+        {"max_connections", config.max_connections},
+        {"max_connections_per_peer", config.max_connections_per_peer},
         {"memory_budget", source.memory_budget},
         {"body_budget", config.body_budget},
         {"answer_budget", config.answer_budget}}},

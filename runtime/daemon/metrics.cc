@@ -125,6 +125,13 @@ std::string Metrics::text(const Gauges& gauges) const {
   gauge(text, "sbxd_body_bytes", "Bytes of request bodies that are held.",
         static_cast<double>(gauges.buffered_bytes));
   gauge(text, "sbxd_connections", "Open connections.", static_cast<double>(gauges.connections));
+  heading(text, "sbxd_connections_refused_total", "counter",
+          "Connections refused, by the key of the configuration.");
+  for (const auto& [key, count] : {std::pair{"max_connections", gauges.all_is_full},
+                                   std::pair{"max_connections_per_peer", gauges.peer_is_full},
+                                   std::pair{"allow_uids", gauges.not_admitted}}) {
+    text += fmt::format("sbxd_connections_refused_total{{key=\"{}\"}} {}\n", key, count);
+  }
   counter(text, "sbxd_accept_failures_total",
           "Attempts to take a connection for which no descriptor, memory or watch was left.",
           gauges.accept_failures);

@@ -36,6 +36,7 @@ struct Gauges {
   std::uint64_t answers = 0, answer_budget = 0;
   std::uint64_t unsent_bytes = 0, buffered_bytes = 0;
   std::uint64_t connections = 0, accept_failures = 0;
+  std::uint64_t not_admitted = 0, peer_is_full = 0, all_is_full = 0;  // connections refused
   std::uint64_t sessions = 0;
   std::uint64_t sessions_made = 0, sessions_deleted = 0, sessions_idle = 0, sessions_aged = 0;
   std::uint64_t resident_bytes = 0;

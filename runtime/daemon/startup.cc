@@ -145,7 +145,7 @@ Result<Configuration> load_configuration(const Arguments& arguments) {
   if (!arguments.state_dir.empty()) configuration.daemon.state_dir = arguments.state_dir;
   SBX_ASSIGN(configuration.profiles, load_profiles(configuration.daemon));
   SBX_ASSIGN(configuration.warnings,
-             check_host(configuration.daemon, configuration.runtime, this_host()));
+             fit_host(configuration.daemon, configuration.runtime, this_host()));
   return configuration;
 }
 

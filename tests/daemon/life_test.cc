@@ -111,6 +111,30 @@ TEST_P(DaemonLife, TheSignalOfALimitOnFilesEndsRunsAndNotIt) {
   EXPECT_EQ(ended["signal"], SIGXFSZ) << ended.dump();
 }
 
+TEST_P(DaemonLife, OneUserCannotUseUpFewDescriptors) {
+  ground().set_limits("ulimit -n 256");
+  start();
+  EXPECT_THAT(log(), HasSubstr("they are lowered to"));
+  const Json admission = Json::parse(ask("GET", "/v1/info").body)["admission"];
+  EXPECT_EQ(admission["max_connections"], 48);
+  ASSERT_EQ(admission["max_connections_per_peer"], 24);
+  EXPECT_EQ(admission["max_running"], 3);
+  ASSERT_TRUE(wait_for_metric("sbxd_connections", 1)) << "the one that asks";
+  std::vector<RawClient> all;
+  for (int i = 0; i < 24; ++i) all.push_back(connect());
+  EXPECT_EQ(all.back().ask(http_request("GET", "/healthz")).status, 200);
+  RawClient beyond = connect();
+  EXPECT_EQ(beyond.reply().status, 429);
+  EXPECT_LT(
+      std::distance(std::filesystem::directory_iterator("/proc/" + std::to_string(pid()) + "/fd"),
+                    std::filesystem::directory_iterator()),
+      128)
+      << "half of them are for others";
+  all.clear();
+  EXPECT_TRUE(
+      wait_for_metric("sbxd_connections_refused_total{key=\"max_connections_per_peer\"}", 1));
+}
+
 // What is right in itself, and cannot be meant or is not there.
 TEST_P(DaemonLife, TheCheckSaysWhatTheStartWouldSay) {
   for (const char* mistaken :

@@ -17,9 +17,10 @@ using ::testing::SizeIs;
 
 // "host" as the image: none is looked for.
 Result<std::vector<std::string>> check(const std::string& text, HostSide host = {}) {
-  const auto config = parse_daemon_config("image = \"host\"\n" + text, "f");
+  auto config = parse_daemon_config("image = \"host\"\n" + text, "f");
   EXPECT_TRUE(config) << text;
-  return check_host(config ? *config : DaemonConfig{}, {}, host);
+  DaemonConfig usual;
+  return fit_host(config ? *config : usual, {}, host);
 }
 
 std::vector<std::string> warnings(const std::string& text, HostSide host) {
@@ -82,15 +83,15 @@ TEST(DaemonConfigWhole, ACeilingLeavesWhatAnyRunNeeds) {
 TEST(DaemonConfigHost, RuntimesCeilingsLeaveItToo) {
   policy::RuntimeConfig runtime;
   runtime.max_memory = policy::kMiB;
-  const auto config = parse_daemon_config("image = \"host\"", "f");
+  auto config = parse_daemon_config("image = \"host\"", "f");
   ASSERT_TRUE(config);
-  const auto checked = check_host(*config, runtime, {});
+  const auto checked = fit_host(*config, runtime, {});
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().code, ErrorCode::kInvalid);
   EXPECT_EQ(to_string(checked.error()),
             "runtime.toml: key 'max_memory': 1M is too little for any run: at least 4M");
   runtime.max_memory = 4 * policy::kMiB;
-  EXPECT_TRUE(check_host(*config, runtime, {}));
+  EXPECT_TRUE(fit_host(*config, runtime, {}));
 }
 
 TEST(DaemonConfigWhole, ASocketsPathIsOneThatCanBeBound) {
@@ -116,20 +117,21 @@ TEST(DaemonConfigHost, AUserIsThereWhenRootNeedsHim) {
 TEST(DaemonConfigHost, AnImageIsThere) {
   policy::RuntimeConfig runtime;
   runtime.image_dir = "/nowhere";
-  const auto written = parse_daemon_config("\nimage = \"missing\"", "f");
+  auto written = parse_daemon_config("\nimage = \"missing\"", "f");
   ASSERT_TRUE(written);
-  const auto checked = check_host(*written, runtime, {});
+  const auto checked = fit_host(*written, runtime, {});
   ASSERT_FALSE(checked);
   EXPECT_EQ(checked.error().code, ErrorCode::kHost);
   EXPECT_EQ(to_string(checked.error()), "f:2: key 'image': no image 'missing' in /nowhere/missing");
   EXPECT_THAT(checked.error().fix, HasSubstr("image = \"host\""));
-  const auto by_default = check_host(DaemonConfig{}, runtime, {});
+  DaemonConfig usual;
+  const auto by_default = fit_host(usual, runtime, {});
   ASSERT_FALSE(by_default);
   EXPECT_THAT(to_string(by_default.error()),
               HasSubstr("key 'image' (not written: its default): no image 'default'"));
-  const auto named = parse_daemon_config("image = \"Default\"", "f");
+  auto named = parse_daemon_config("image = \"Default\"", "f");
   ASSERT_TRUE(named);
-  const auto no_name = check_host(*named, runtime, {});
+  const auto no_name = fit_host(*named, runtime, {});
   ASSERT_FALSE(no_name);
   EXPECT_EQ(no_name.error().code, ErrorCode::kInvalid);
 }
@@ -145,10 +147,24 @@ TEST(DaemonConfigHost, BudgetsAboveItsMemoryAreWarnings) {
       SizeIs(2));
 }
 
-TEST(DaemonConfigHost, RunsWithoutDescriptorsAreAWarning) {
-  EXPECT_THAT(warnings("max_running = 10000\n", {.descriptors = 4096}),
-              ElementsAre(HasSubstr("f:2: key 'max_running': 10000 runs and 1024 connections")));
-  EXPECT_THAT(warnings("", {.descriptors = 4096}), IsEmpty());
+TEST(DaemonConfigHost, WhatDescriptorsAreNotEnoughForIsLowered) {
+  EXPECT_THAT(warnings("", {.descriptors = 4136}), IsEmpty());
+  auto config = parse_daemon_config("image = \"host\"\n", "f");
+  ASSERT_TRUE(config);
+  const auto warned = fit_host(*config, {}, {.descriptors = 1024});
+  ASSERT_TRUE(warned);
+  EXPECT_THAT(*warned,
+              ElementsAre(HasSubstr("needs about 4136 descriptors, and this process may "
+                                    "have 1024 (ulimit -n, LimitNOFILE): they are "
+                                    "lowered to 15, 241 (120 for one user) and 235 (23)")));
+  EXPECT_EQ(config->max_running, 15U);
+  EXPECT_EQ(config->max_connections, 241U);
+  EXPECT_EQ(config->max_connections_per_peer, 120U);
+  EXPECT_EQ(config->session_max, 235U);
+  EXPECT_EQ(config->session_max_per_peer, 23U);
+  ASSERT_TRUE(fit_host(*config, {}, {.descriptors = 1}));
+  EXPECT_EQ(config->max_running, 1U) << "of each there is one";
+  EXPECT_EQ(config->session_max_per_peer, 1U);
 }
 
 }  // namespace

@@ -68,7 +68,8 @@ TEST(Metrics, TheTextIsPrometheusFormat) {
   metrics.count_request("/v1/run", 200);
   metrics.count_request("", 404);
   metrics.count_reaped(2, 3);
-  const std::string text = metrics.text({.running = 1, .memory_budget = 1U << 30});
+  const std::string text =
+      metrics.text({.running = 1, .memory_budget = 1U << 30, .peer_is_full = 4, .all_is_full = 5});
   EXPECT_EQ(text.back(), '\n');
   std::set<std::string> families;
   std::istringstream lines(text);
@@ -88,6 +89,9 @@ TEST(Metrics, TheTextIsPrometheusFormat) {
   }
   EXPECT_THAT(text, HasSubstr("sbxd_memory_budget_bytes 1073741824\n"));
   EXPECT_THAT(text, HasSubstr("sbxd_requests_total{route=\"none\",code=\"404\"} 1\n"));
+  EXPECT_THAT(text, HasSubstr("sbxd_connections_refused_total{key=\"max_connections\"} 5\n"));
+  EXPECT_THAT(text,
+              HasSubstr("sbxd_connections_refused_total{key=\"max_connections_per_peer\"} 4\n"));
   EXPECT_THAT(text, HasSubstr("sbxd_reaped_total{kind=\"record\"} 3\n"));
 }
 

@@ -102,7 +102,8 @@ TEST(Limits, ConnectionsOfOnePeer) {
   first.close();
   EXPECT_TRUE(server.wait_until([&] { return server.counters().connections == 1; }));
   (void)settled(server);
-  EXPECT_EQ(server.counters().refused, 1U);
+  EXPECT_EQ(server.counters().peer_is_full, 1U);
+  EXPECT_EQ(server.counters().all_is_full, 0U);
 }
 
 TEST(Limits, ConnectionsOfAll) {
@@ -110,6 +111,7 @@ TEST(Limits, ConnectionsOfAll) {
   const RawClient first = settled(server);
   const RawClient second = settled(server);
   EXPECT_EQ(server.connect().reply().status, 503);
+  EXPECT_EQ(server.counters().all_is_full, 1U);
 }
 
 TEST(Limits, BufferedBodiesOfOnePeerAndOfAll) {

@@ -18,6 +18,7 @@ TEST(Peer, WhoIsNotAdmittedIsTold) {
   EXPECT_EQ(reply.status, 403);
   EXPECT_NE(reply.body.find("peer_refused"), std::string::npos);
   EXPECT_TRUE(client.closed_by_peer());
+  EXPECT_EQ(server.counters().not_admitted, 1U);
 }
 
 TEST(Tcp, IsServedTheSameAndHasNoPeerCredentials) {
