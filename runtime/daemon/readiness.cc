@@ -8,6 +8,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/own_limits.h"
 #include "runtime/daemon/config_check.h"
+#include "runtime/daemon/retry_after.h"
 #include "runtime/spawn/spawner.h"
 
 namespace sbx::daemon {
@@ -18,7 +19,8 @@ using std::chrono::seconds;
 
 constexpr seconds kAskPeriod{5};
 constexpr seconds kAskAgain{1};
-constexpr seconds kRetryAfter{5};
+constexpr seconds kDoubt{3};
+constexpr std::chrono::milliseconds kLook{100};
 
 }  // namespace
 
@@ -27,21 +29,21 @@ std::optional<Problem> Readiness::problem() {
     return Problem{.status = 503,
                    .code = kSandboxUnavailable,
                    .detail = disabled_,
-                   .retry_after = kRetryAfter};
+                   .retry_after = kRetryLater};
   }
   if (silence_) {
     return Problem{.status = 503,
                    .code = kSandboxUnavailable,
                    .detail = "No run can start: " + silence_->detail + ".",
                    .fix = silence_->fix,
-                   .retry_after = kRetryAfter};
+                   .retry_after = kRetryLater};
   }
   if (shortage_) {
     return Problem{.status = 503,
                    .code = "host_lacks",
                    .detail = "No run can start: " + to_string(*shortage_) + ".",
                    .fix = shortage_->fix,
-                   .retry_after = kAskAgain};
+                   .retry_after = kRetrySoon};
   }
   if (auto usable = check_audit(); !usable) {
     const std::string& fix = usable.error().fix;
@@ -49,7 +51,7 @@ std::optional<Problem> Readiness::problem() {
                    .code = "audit_unavailable",
                    .detail = "No run without its audit line: " + to_string(usable.error()),
                    .fix = fix.empty() ? "make room on the disk of sbxd's state directory" : fix,
-                   .retry_after = kRetryAfter};
+                   .retry_after = kRetryLater};
   }
   return std::nullopt;
 }
@@ -70,7 +72,7 @@ std::optional<Problem> Readiness::image_problem() {
                  .code = "host_lacks",
                  .detail = "No run can start: " + to_string(error),
                  .fix = fix_by_config(error.fix),
-                 .retry_after = kRetryAfter};
+                 .retry_after = kRetryLater};
 }
 
 void Readiness::fall_silent() {

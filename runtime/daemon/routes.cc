@@ -25,11 +25,7 @@ std::string_view openapi_text() {
 Task<void> InfoRoutes::get_info(Request&, Responder& responder) {
   auto source = info();
   if (!source) {
-    const http::Problem problem{.status = 503,
-                                .code = "host_lacks",
-                                .detail = to_string(source.error()),
-                                .fix = source.error().fix};
-    co_await responder.send(to_response(problem));
+    co_await responder.send(to_response(runs.no_start(source.error())));
     co_return;
   }
   auto job = [known = *std::move(source)] { return info_json(known); };

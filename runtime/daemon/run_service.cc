@@ -14,6 +14,7 @@
 #include "runtime/daemon/event_stream.h"
 #include "runtime/daemon/json_parts.h"
 #include "runtime/daemon/result_body.h"
+#include "runtime/daemon/retry_after.h"
 #include "runtime/daemon/run_driver.h"
 #include "runtime/spawn/spawner.h"
 
@@ -41,7 +42,7 @@ Problem problem_of(const Error& error) {
           .code = host ? "host_lacks" : kSandboxUnavailable,
           .detail = to_string(error),
           .fix = fix_for_clients(fix_by_config(error.fix)),
-          .retry_after = std::chrono::seconds(1)};
+          .retry_after = kRetrySoon};
 }
 
 std::string json_type(bool stream) {
@@ -162,9 +163,16 @@ OptionalProblem RunService::refuse_now() const {
     return Problem{.status = 503,
                    .code = http::problem_code::kShuttingDown,
                    .detail = "sbxd is shutting down, and takes no new run.",
-                   .retry_after = std::max(left, std::chrono::seconds(1))};
+                   .retry_after = std::max(left, kRetrySoon)};
   }
   return parts_.readiness.problem();
+}
+
+Problem RunService::no_start(const Error& error) const {
+  Problem problem = problem_of(error);
+  const bool no_image = error.code == ErrorCode::kHost && parts_.readiness.image_problem();
+  if (no_image) problem.retry_after = kRetryLater;
+  return problem;
 }
 
 OptionalProblem RunService::health() const {
@@ -229,7 +237,7 @@ Task<void> RunService::serve(RunRequest run, std::optional<SessionRun> session,
 Task<OptionalProblem> RunService::admit(Live& live) {
   if (auto refused = refuse_now()) co_return refused;
   auto layers = parts_.sandbox.check(live.run.policy, live.run.request);
-  if (!layers) co_return problem_of(layers.error());
+  if (!layers) co_return no_start(layers.error());
   live.layers = *std::move(layers);
 
   async::Event turn(parts_.loop);
@@ -277,7 +285,7 @@ Task<OptionalProblem> RunService::start(Live& live) {
   if (!started) {
     log::error("a run could not start", {{"error", to_string(started.error())}});
     if (spawn::is_spawner_silent(started.error())) parts_.readiness.fall_silent();
-    co_return problem_of(started.error());
+    co_return no_start(started.error());
   }
   live.sandboxed = *std::move(started);
   live.id = live.sandboxed->id();

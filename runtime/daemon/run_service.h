@@ -86,6 +86,8 @@ class RunService {
   [[nodiscard]] std::optional<http::Problem> refuse_now() const;
   // That, and what a run would find out as it starts.
   [[nodiscard]] std::optional<http::Problem> health() const;
+  // What it found out then, as its answer.
+  [[nodiscard]] http::Problem no_start(const Error& error) const;
 
  private:
   struct Live;      // one request on its way through serve()

@@ -8,6 +8,7 @@
 #include "runtime/base/places.h"
 #include "runtime/base/sys.h"
 #include "runtime/collect/names.h"
+#include "runtime/daemon/retry_after.h"
 #include "runtime/daemon/session.h"
 #include "runtime/policy/limits.h"
 #include "runtime/workspace/edit.h"
@@ -36,7 +37,7 @@ Problem no_turn(std::string detail) {
           .code = "too_many_requests",
           .detail = std::move(detail),
           .fix = "ask again later, or use another session",
-          .retry_after = seconds(1),
+          .retry_after = kRetrySoon,
           .more = {{"budget", "session"}}};
 }
 
@@ -45,7 +46,7 @@ Problem disk_full() {
           .code = "disk_full",
           .detail = "The disk that sbxd keeps sessions on is full; nothing was changed.",
           .fix = "tell the operator of sbxd",
-          .retry_after = seconds(60)};
+          .retry_after = kRetryOfDisk};
 }
 
 }  // namespace
@@ -96,7 +97,7 @@ Problem session_busy(const Session& session) {
           .code = "session_busy",
           .detail = fmt::format("Session {} is in use: {}.", session.record().id, use_of(session)),
           .fix = "wait for it; a run can be queued with \"wait\": true",
-          .retry_after = seconds(1)};
+          .retry_after = kRetrySoon};
 }
 
 Problem too_many_uploads(std::uint32_t most) {
@@ -104,7 +105,7 @@ Problem too_many_uploads(std::uint32_t most) {
           .code = "too_many_uploads",
           .detail =
               fmt::format("{} uploads are under way in this session, the most there may be.", most),
-          .retry_after = seconds(1)};
+          .retry_after = kRetrySoon};
 }
 
 Problem too_many_sessions(std::string_view budget, std::uint32_t most, seconds retry_after) {
@@ -177,7 +178,7 @@ Problem store_problem(const Error& failure) {
             .code = "host_lacks",
             .detail = to_string(error),
             .fix = error.fix,
-            .retry_after = seconds(60)};
+            .retry_after = kRetryOfDisk};
   }
   return {.status = 500,
           .code = http::problem_code::kInternal,

@@ -140,7 +140,11 @@ TEST_P(DaemonReadiness, AnImageThatIsGoneIsToldByHealthUntilItIsBack) {
   EXPECT_EQ(problem["code"], "host_lacks");
   EXPECT_THAT(problem.value("detail", ""), HasSubstr("no image 'default' in " + link));
   EXPECT_THAT(problem.value("fix", ""), HasSubstr("scripts/image"));
-  EXPECT_EQ(problem_of(ask("POST", "/v1/run", kSleep))["code"], "host_lacks");
+  for (const RawReply& refused : {ask("POST", "/v1/run", kSleep), ask("GET", "/v1/info"), health}) {
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_EQ(refused.field("Retry-After"), "5");
+    EXPECT_EQ(problem_of(refused)["code"], "host_lacks");
+  }
   EXPECT_THAT(log(), HasSubstr("its image cannot be opened"));
   std::filesystem::create_symlink("/var/lib/sbx/images/default", link);
   EXPECT_EQ(ask("GET", "/healthz").status, 200);
