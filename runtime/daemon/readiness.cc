@@ -122,6 +122,21 @@ async::Task<void> Readiness::ask_spawner() {
   }
 }
 
+async::Task<void> Readiness::doubt_spawner() {
+  const auto late = async::after(kDoubt);
+  auto answer = sandbox_.ask_spawner();
+  while (!answer && answer.error().sys_errno == EAGAIN && async::after(kLook) < late) {
+    (void)co_await loop_.sleep_until(async::after(kLook));  // its queue is full
+    answer = sandbox_.ask_spawner();
+  }
+  if (!answer && answer.error().sys_errno == EAGAIN) fall_silent();
+  if (!answer) co_return;
+  auto watch = async::FdWatch::watch(loop_, answer->get());
+  if (!watch) co_return;
+  const async::Wake wake = co_await watch->readable(late);
+  if (wake != async::Wake::kReady) fall_silent();
+}
+
 Result<void> Readiness::check_audit() {
   const bool was_healthy = audit_.healthy();
   auto usable = audit_.check();

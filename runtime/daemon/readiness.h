@@ -37,6 +37,8 @@ class Readiness {
   void disable(std::string why) { disabled_ = std::move(why); }
   // The spawner did not answer: no run can start until ask_spawner() has an answer.
   void fall_silent();
+  // Asks it now, for whoever cannot wait so long for runs to end. Falls silent without an answer.
+  [[nodiscard]] async::Task<void> doubt_spawner();
   // Asks it for ever, every few seconds.
   [[nodiscard]] async::Task<void> ask_spawner();
 

@@ -85,6 +85,7 @@ class Service {
   Task<void> reap();
   Task<void> end();
   Task<void> hurry();
+  void stop_runs();
   void begin_end(seconds drain_time);
 
   Started started_;
@@ -346,9 +347,15 @@ void Service::begin_end(seconds drain_time) {
   tasks_.spawn(end());
 }
 
+// A silent spawner cannot tell of their end, nor hold it up.
+void Service::stop_runs() {
+  runs_.stop();
+  tasks_.spawn(readiness_.doubt_spawner());
+}
+
 // After a second signal: who reads has his answer by then, who does not is left.
 Task<void> Service::hurry() {
-  runs_.stop();
+  stop_runs();
   (void)co_await runs_.runs_over(async::after(kAnswerTime));
   (void)co_await loop_.sleep_until(async::after(kLastWord));
   hurried_.cancel();
@@ -358,7 +365,7 @@ Task<void> Service::hurry() {
 Task<void> Service::end() {
   const async::Wake ended = co_await runs_.idle(end_by_, &hurried_);
   if (ended != async::Wake::kReady) {
-    runs_.stop();
+    stop_runs();
     (void)co_await runs_.idle(async::after(kAnswerTime), &hurried_);
   }
   co_await server_.drain(async::after(kAnswerTime), &hurried_);

@@ -70,8 +70,9 @@ void Session::revive() {
   deleted_ = std::make_unique<async::Cancellation>();
 }
 
-Task<void> Session::wait_unused() {
-  while (in_use()) (void)co_await changed_.wait();
+Task<void> Session::wait_unused(async::Deadline deadline) {
+  async::Wake wake = async::Wake::kReady;
+  while (in_use() && wake == async::Wake::kReady) wake = co_await changed_.wait(deadline);
 }
 
 void Session::release(bool of_run, bool of_change) {

@@ -74,8 +74,8 @@ class Session {
   void revive();
   // Raised with the deletion: a parent of its run's cancellation.
   [[nodiscard]] const async::Cancellation& deleted() const { return *deleted_; }
-  // Returns once nobody uses the session any more.
-  [[nodiscard]] async::Task<void> wait_unused();
+  // Returns once nobody uses the session any more, or at the deadline.
+  [[nodiscard]] async::Task<void> wait_unused(async::Deadline deadline = async::kNoDeadline);
 
   // True once after each use.
   [[nodiscard]] bool take_used() { return std::exchange(used_, false); }

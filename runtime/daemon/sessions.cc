@@ -19,6 +19,8 @@ namespace {
 
 // How late an expiry can be, and how much of a last use a SIGKILL can cost.
 constexpr seconds kTendPeriod{1};
+// What a deletion waits for its session's run to end: one whose spawner is silent takes longer.
+constexpr seconds kRunEndTime{5};
 
 template <typename Container>
 std::uint32_t count_of(const Container& owners, const std::optional<uid_t>& owner) {
@@ -168,16 +170,17 @@ Task<OrProblem<bool>> Sessions::remove(SessionPtr session) {
   if (session->ending()) co_return session_not_found(id);
   const bool cancelled = session->running();
   session->end(std::nullopt);
-  co_await session->wait_unused();
+  co_await session->wait_unused(async::after(kRunEndTime));
   auto job = [store = store_, id] { return store->set_aside(id); };
   auto aside = co_await pool_.run(job);
   if (!aside) {
+    co_await session->wait_unused();  // its run has the cancellation that revive() replaces
     session->revive();
     co_return store_problem(aside.error());
   }
   sessions_.erase(id);
   ++counters_.deleted;
-  remove_later(*std::move(aside));
+  tasks_.spawn(remove_unused(std::move(session), *std::move(aside)));
   co_return cancelled;
 }
 
@@ -283,6 +286,12 @@ void Sessions::remove_later(std::shared_ptr<const UniqueFd> directory, std::stri
   tasks_.spawn(run_job([directory = std::move(directory), name = std::move(name)] {
     return remove_beside(directory->get(), name);
   }));
+}
+
+// What a run has left works on the directory still, wherever that is.
+Task<void> Sessions::remove_unused(SessionPtr session, Leftover leftover) {
+  co_await session->wait_unused();
+  remove_later(std::move(leftover));
 }
 
 void Sessions::remove_later(Leftover leftover) {

@@ -78,6 +78,7 @@ class Sessions {
   // Removes something beside a session's tree, in the background.
   void remove_later(std::shared_ptr<const UniqueFd> directory, std::string name);
   void remove_later(Leftover leftover);
+  async::Task<void> remove_unused(SessionPtr session, Leftover leftover);
 
   // For short work on files, and for whole trees on their way into and out of runs: a transfer
   // takes as long as its run lets it, and must not keep others waiting.

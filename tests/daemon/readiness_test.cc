@@ -124,6 +124,25 @@ TEST_P(DaemonReadiness, AStoppedSpawnerDoesNotHoldUpTheEnd) {
   EXPECT_EQ(wait_for_end().exit_code, 0);
 }
 
+// Well before its patience of 20 s with the spawner is over.
+TEST_P(DaemonReadiness, AStoppedSpawnerHoldsUpNeitherTheDrainNorADeletion) {
+  start("drain_seconds = 1\n");
+  const std::string id = Json::parse(ask("POST", "/v1/sessions", "{}").body)["id"];
+  const auto children = children_of(pid());
+  ASSERT_EQ(children.size(), 1U);
+  ASSERT_EQ(::kill(children[0].second, SIGSTOP), 0);
+  RawClient client = connect();
+  ASSERT_TRUE(client.send(http_request("POST", "/v1/sessions/" + id + "/run", kSleep)));
+  ASSERT_TRUE(wait_for_metric("sbxd_running", 1));
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(ask("DELETE", "/v1/sessions/" + id).status, 200);
+  EXPECT_FALSE(std::filesystem::exists(state_dir() + "/sessions/" + id)) << "also after a restart";
+  EXPECT_EQ(ask("GET", "/v1/sessions/" + id).status, 404);
+  signal(SIGTERM);
+  EXPECT_EQ(wait_for_end().exit_code, 0);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5 + 1 + 10));
+}
+
 TEST_P(DaemonReadiness, AnImageThatIsGoneIsToldByHealthUntilItIsBack) {
   if (!std::filesystem::exists("/var/lib/sbx/images/default/current")) GTEST_SKIP() << "no image";
   ASSERT_EQ(::chmod(directory().path().c_str(), 0755),
