@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runtime/base/log.h"
+#include "runtime/base/scope_exit.h"
 #include "runtime/base/sys.h"
 
 namespace sbx::daemon {
@@ -77,6 +78,12 @@ bool is_at(int fd, const std::string& path) {
          open.st_dev == there.st_dev && open.st_ino == there.st_ino;
 }
 
+// An empty file of ours is as none.
+void remove_if_empty(const UniqueFd& file, const std::string& path) {
+  struct stat info{};
+  if (file && ::fstat(file.get(), &info) == 0 && info.st_size == 0) (void)::unlink(path.c_str());
+}
+
 // The last whole line of `tail`, and what is behind it.
 struct LastLine {
   std::string_view line;  // empty: none
@@ -131,13 +138,18 @@ Result<AuditLog> AuditLog::open(const std::string& directory) {
   AuditLog log;
   const std::string path = log.path_ = directory + "/audit.jsonl";
   SBX_ASSIGN(log.file_, open_own(path, O_RDWR | O_APPEND));
-  // Two writers would break the chain.
-  if (::flock(log.file_.get(), LOCK_EX | LOCK_NB) != 0) {
+  // Two writers would break the chain. Another that failed to start may have taken the file back.
+  if (::flock(log.file_.get(), LOCK_EX | LOCK_NB) != 0 || !is_at(log.file_.get(), path)) {
     return host_lacks("flock", errno, path + " is in use by another sbxd",
                       "stop that one, or give this one a --state-dir of its own");
   }
+  ScopeExit take_back([&] {
+    remove_if_empty(log.head_, path + ".head");
+    remove_if_empty(log.file_, path);
+  });
   SBX_ASSIGN(log.head_, open_own(path + ".head", O_RDWR));
   SBX_TRY(log.recover());
+  take_back.release();
   return log;
 }
 

@@ -132,6 +132,7 @@ Result<void> SessionStore::refuse_in_use(const std::string& directory) {
 Result<SessionStore> SessionStore::open(const std::string& directory) {
   auto top = sys::open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!top) return host_lacks("open", top.error().sys_errno, directory, kFix);
+  SBX_TRY(check_exchange(top->get(), directory));
   if (::mkdirat(top->get(), kExpiredName, 0700) != 0 && errno != EEXIST) {
     return host_lacks("mkdir", errno, directory + "/" + kExpiredName, kFix);
   }
@@ -141,8 +142,24 @@ Result<SessionStore> SessionStore::open(const std::string& directory) {
     if (errno == EWOULDBLOCK) return in_use(directory);
     return sys_error("flock", directory);
   }
-  SBX_TRY(check_exchange(top->get(), directory));
+  // Another that failed to start may have taken it back.
+  struct stat held{};
+  struct stat named{};
+  if (::fstat(lock.get(), &held) != 0 ||
+      ::fstatat(top->get(), kLockName, &named, AT_SYMLINK_NOFOLLOW) != 0 ||
+      held.st_ino != named.st_ino) {
+    return in_use(directory);
+  }
   return SessionStore(*std::move(top), std::move(expired), std::move(lock));
+}
+
+// What cannot be removed is no harm: a start makes it where it is not there.
+void SessionStore::take_back() const {
+  (void)::unlinkat(top_.get(), kExpiredName, AT_REMOVEDIR);
+  const auto names = names_in(top_.get());
+  if (names && *names == std::vector<std::string>{kLockName}) {
+    (void)::unlinkat(top_.get(), kLockName, 0);
+  }
 }
 
 Result<SessionStore::Loaded> SessionStore::load() const {

@@ -42,12 +42,15 @@ struct Leftover {
 
 class SessionStore {
  public:
-  // `directory` exists. kHost when it cannot be used, another daemon uses it, or its file system
-  // cannot exchange two directories.
   // kHost when another sbxd has that directory now. For whoever has much to do before open(), which
   // alone is sure.
   [[nodiscard]] static Result<void> refuse_in_use(const std::string& directory);
+  // `directory` exists. kHost when it cannot be used, another daemon uses it, or its file system
+  // cannot exchange two directories.
   [[nodiscard]] static Result<SessionStore> open(const std::string& directory);
+
+  // A start failed: of a store in which nothing is kept nothing remains. Nobody may use it then.
+  void take_back() const;
 
   struct Loaded {
     std::vector<StoredSession> sessions;

@@ -8,6 +8,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/own_limits.h"
+#include "runtime/base/scope_exit.h"
 #include "runtime/daemon/audit_event.h"
 #include "runtime/daemon/config_check.h"
 #include "runtime/daemon/host_memory.h"
@@ -176,17 +177,19 @@ Result<Started> start_up(const Arguments& arguments) {
 
   SBX_ASSIGN(Sandbox sandbox, open_sandbox(configuration, places, user));
   // From here on without privileges.
-  SBX_ASSIGN(AuditLog audit, AuditLog::open(places.audit_dir()));
-  if (!audit.found().empty()) log::warning("audit file", {{"found", audit.found()}});
-  SBX_ASSIGN(SessionStore sessions, SessionStore::open(places.sessions_dir()));
-  SBX_ASSIGN(Sandbox::Swept swept, sandbox.sweep());
-  note_reaped(audit, swept);
   policy::HostBounds bounds = plan::bounds_of_host(host);
   bounds.memory = whole(std::min(budget, host.memory));
   RequestRules rules{configuration.profiles,
                      effective_ceilings(config.ceilings, configuration.runtime, bounds)};
-  SBX_TRY(prove(sandbox, rules));
+  SBX_TRY(prove(sandbox, rules));  // before anything is written
+  SBX_ASSIGN(SessionStore sessions, SessionStore::open(places.sessions_dir()));
+  ScopeExit take_back([&] { sessions.take_back(); });
+  SBX_ASSIGN(AuditLog audit, AuditLog::open(places.audit_dir()));
+  take_back.release();
   fresh.keep();
+  if (!audit.found().empty()) log::warning("audit file", {{"found", audit.found()}});
+  SBX_ASSIGN(Sandbox::Swept swept, sandbox.sweep());
+  note_reaped(audit, swept);
   return Started{std::move(configuration), places,           std::move(listeners),
                  std::move(sandbox),       std::move(audit), std::move(sessions),
                  std::move(rules),         budget,           std::move(swept)};

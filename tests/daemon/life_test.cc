@@ -189,6 +189,31 @@ TEST_P(DaemonLife, AMissingImageIsAnErrorWithTheFix) {
   EXPECT_THAT(finished.err, HasSubstr("fix: "));
 }
 
+TEST_P(DaemonLife, ARefusedStartLeavesNothing) {
+  const auto is_left = [&](const std::string& what) {
+    return std::filesystem::exists(directory().path() + "/" + what);
+  };
+  EXPECT_EQ(start_and_fail("\nmax_runing = 1\n").exit_code, 2);
+  EXPECT_EQ(start_and_fail("image = \"nowhere\"\n").exit_code, 1);
+  EXPECT_FALSE(is_left("state"));
+  EXPECT_FALSE(is_left("sbxd.sock.lock"));
+  // Found out last, after all has been made.
+  std::filesystem::create_directories(audit_file() + ".head");
+  ASSERT_EQ(
+      ::chown((state_dir() + "/audit").c_str(), ground().service_uid(), ground().service_uid()), 0);
+  ASSERT_EQ(::chmod((state_dir() + "/audit").c_str(), 0700), 0);
+  ASSERT_EQ(::chown(state_dir().c_str(), is_user() ? ground().service_uid() : ::geteuid(), 0), 0);
+  const Finished finished = start_and_fail("");
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_THAT(finished.err, HasSubstr("audit.jsonl.head"));
+  EXPECT_FALSE(is_left("state/audit/audit.jsonl"));
+  EXPECT_FALSE(is_left("state/sessions/.lock"));
+  if (!is_user()) return;  // root has given the rest away, and is root no more
+  for (const char* what : {"state/sessions", "sbxd.sock", "sbxd.sock.lock"}) {
+    EXPECT_FALSE(is_left(what)) << what;
+  }
+}
+
 TEST_P(DaemonLife, ASecondOneOnTheSamePlacesIsRefused) {
   start();
   const Finished finished = run_process(

@@ -52,6 +52,18 @@ TEST_F(AuditLogTest, GoesOnWhereTheLastOneEnded) {
   EXPECT_THAT(report.problems, IsEmpty());
 }
 
+TEST_F(AuditLogTest, AStartThatFailsLeavesNoFileWithoutALine) {
+  std::filesystem::create_directories(file() + ".head");
+  EXPECT_FALSE(open());
+  EXPECT_FALSE(std::filesystem::exists(file()));
+  std::filesystem::remove(file() + ".head");
+  live(1);
+  std::filesystem::remove(file() + ".head");
+  std::filesystem::create_directories(file() + ".head");
+  EXPECT_FALSE(open());
+  EXPECT_EQ(test::read_text(file()).empty(), false) << "what has lines stays";
+}
+
 TEST_F(AuditLogTest, IsItsOwnersAlone) {
   live(1);
   struct stat info{};

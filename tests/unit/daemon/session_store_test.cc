@@ -77,6 +77,16 @@ class Store : public ::testing::Test {
   std::optional<SessionStore> store_;
 };
 
+TEST_F(Store, IsTakenBackByAStartThatFails) {
+  store_->take_back();
+  EXPECT_TRUE(std::filesystem::is_empty(directory_.path()));
+  open();
+  (void)create();
+  store_->take_back();
+  open();
+  EXPECT_THAT(load().sessions, SizeIs(1)) << "but for what is kept in it";
+}
+
 TEST_F(Store, OfNothingLoadsNothing) {
   const auto loaded = load();
   EXPECT_THAT(loaded.sessions, IsEmpty());
