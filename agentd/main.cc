@@ -75,7 +75,7 @@ int dispatch(const Arguments& arguments) {
 }  // namespace agentd::daemon
 
 int main(int argc, char** argv) {
-  if (!sbx::open_standard_descriptors()) return agentd::daemon::kFailed;
+  if (!sbx::prepare_standard_io()) return agentd::daemon::kFailed;
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const auto arguments = agentd::daemon::parse_arguments(words);
   return arguments ? agentd::daemon::dispatch(*arguments)

@@ -18,7 +18,8 @@
 
 namespace sbx {
 
-bool open_standard_descriptors() {
+bool prepare_standard_io() {
+  (void)::signal(SIGXFSZ, SIG_IGN);
   for (int fd = 0; fd <= 2; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
     const int mode = fd == STDERR_FILENO ? O_WRONLY : O_RDONLY;

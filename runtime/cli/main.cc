@@ -1,5 +1,4 @@
 // sbx-run. Wiring only: what was typed goes to its verb.
-#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -77,8 +76,7 @@ int tell_out_of_memory() {
 
 int main(int argc, char** argv) try {
   using sbx::cli::kExitUsage;
-  if (!sbx::open_standard_descriptors()) return sbx::cli::kExitSandboxError;
-  (void)::signal(SIGXFSZ, SIG_IGN);  // write(2) says it; payloads have it as it was by default
+  if (!sbx::prepare_standard_io()) return sbx::cli::kExitSandboxError;
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const sbx::Result<sbx::cli::Arguments> arguments = sbx::cli::parse_arguments(words);
   if (arguments) return sbx::cli::dispatch(*arguments);

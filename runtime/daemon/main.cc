@@ -2,7 +2,6 @@
 #include <fmt/core.h>
 #include <malloc.h>
 
-#include <csignal>
 #include <cstdio>
 #include <string>
 #include <system_error>
@@ -81,11 +80,10 @@ constexpr int kMappedBytes = 256 * 1024;
 }  // namespace sbx::daemon
 
 int main(int argc, char** argv) {
-  if (!sbx::open_standard_descriptors()) return sbx::daemon::kFailed;
+  if (!sbx::prepare_standard_io()) return sbx::daemon::kFailed;
   if (const auto closed = sbx::http::close_inherited_descriptors(); !closed) {
     return sbx::daemon::refuse(closed.error());
   }
-  (void)::signal(SIGXFSZ, SIG_IGN);  // write(2) says it; payloads have it as it was by default
   (void)::mallopt(M_MMAP_THRESHOLD, sbx::daemon::kMappedBytes);  // without it, only more memory
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const auto arguments = sbx::daemon::parse_arguments(words);
