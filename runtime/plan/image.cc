@@ -33,13 +33,14 @@ bool valid_name(const std::string& name) {
   });
 }
 
-bool is_empty_directory(int parent, const char* name) {
+Result<void> check_mount_point(int parent, const char* name, const std::string& shown) {
   const UniqueFd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-  if (!fd) return false;
+  if (!fd && errno == EACCES) return host_lacks("find_image", EACCES, shown, kReadableFix);
   alignas(8) char buffer[512];
-  const long size = ::syscall(SYS_getdents64, fd.get(), buffer, sizeof buffer);
+  const long size = fd ? ::syscall(SYS_getdents64, fd.get(), buffer, sizeof buffer) : -1;
   // "." and ".." alone: 24 bytes each.
-  return size >= 0 && size <= 48;
+  if (size >= 0 && size <= 48) return {};
+  return host_lacks("find_image", 0, shown + " is not an empty directory", kRebuildFix);
 }
 
 struct Component {
@@ -139,9 +140,7 @@ Result<void> check_way(const std::string& directory, const Image& image) {
 Result<void> check_mount_points(const std::string& rootfs) {
   const UniqueFd root(::open(rootfs.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   for (const char* const name : kMountPoints) {
-    if (is_empty_directory(root.get(), name)) continue;
-    return host_lacks("find_image", 0, rootfs + "/" + name + " is not an empty directory",
-                      kRebuildFix);
+    SBX_TRY(check_mount_point(root.get(), name, rootfs + "/" + name));
   }
   return {};
 }
