@@ -185,6 +185,9 @@ Result<void> plan_rlimits(Plan& plan, const HostFacts& host) {
       // a part of them only. One queue of the kernel's default size; four timers a process.
       {RLIMIT_MSGQUEUE, "msgqueue", std::min<std::uint64_t>(96 * policy::kKiB, host.hard_msgqueue)},
       {RLIMIT_SIGPENDING, "sigpending", std::min<std::uint64_t>(256, host.hard_sigpending)},
+      // No cgroup bounds a real-time policy.
+      {RLIMIT_RTPRIO, "rtprio", 0},
+      {RLIMIT_NICE, "nice", 0},
   };
   const auto& actions = plan.policy.seccomp.actions;
   if (std::any_of(actions.begin(), actions.end(), [](std::uint16_t action) {
