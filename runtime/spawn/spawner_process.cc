@@ -31,6 +31,7 @@
 namespace sbx::spawn {
 namespace {
 
+// `error`: an errno of a namespace's, or -1 where it could not become an ordinary process.
 [[noreturn]] void give_up(int socket, int error) {
   (void)sys::send_packet(socket, {reinterpret_cast<const std::uint8_t*>(&error), sizeof error}, {});
   ::_exit(1);
@@ -307,7 +308,9 @@ void SpawnerLoop::serve_controls(const std::vector<pollfd>& fds) {
 bool be_ordinary() {
   constexpr unsigned kNoPersona = 0, kAskPersona = 0xffffffff;
   constexpr int kIoClassShift = 13, kIoRealTime = 1, kIoOwn = 1;
-  const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+  const int scheduler = ::sched_getscheduler(0);
+  if (scheduler < 0) return false;
+  const int policy = scheduler & ~SCHED_RESET_ON_FORK;
   const sched_param none{};
   if ((policy == SCHED_FIFO || policy == SCHED_RR) &&
       ::sched_setscheduler(0, SCHED_OTHER, &none) != 0) {
@@ -378,7 +381,8 @@ void run_spawner(UniqueFd socket, const SpawnerOptions& options, pid_t parent) {
   (void)::prctl(PR_SET_NAME, "sbx-spawner");
   UniqueFd signals = reset_signals();
   const int early = socket.get();
-  if (!signals || !be_ordinary()) give_up(early, errno);
+  if (!signals) give_up(early, errno);
+  if (!be_ordinary()) give_up(early, -1);
   if (!arrange_descriptors(std::move(socket), std::move(signals))) ::_exit(1);
   NetNamespaces namespaces(options.ready_net_namespaces, options.refill_net_namespaces);
   enter_namespaces(kSocketFd, options, namespaces);
