@@ -169,6 +169,7 @@ Result<std::unique_ptr<Run>> Sandbox::start(const policy::Policy& policy, plan::
                                             RunHooks hooks) {
   SBX_TRY(
       policy::check_ceilings(policy.limits, state_->config, plan::bounds_of_host(state_->host)));
+  SBX_TRY(plan::check_devices());  // as they are now, like the image
   SBX_ASSIGN(state_->host.image, plan::find_image(state_->host.image.name, state_->config));
   if (state_->host.hard_core == 0) state_->host.core_is_piped = plan::core_pattern_is_piped();
   SBX_ASSIGN(std::unique_ptr<Run> run,

@@ -208,9 +208,9 @@ void serve_as(HostFacts& facts, std::uint32_t uid, std::uint32_t gid,
   facts.id_detail = "range of 65535 from " + std::to_string(facts.sub_uid);
 }
 
-Result<void> check_devices(const std::string& root) {
+Result<void> check_devices() {
   for (const Device& device : kGivenDevices) {
-    const std::string path = root + "/dev/" + device.name;
+    const std::string path = std::string("/dev/") + device.name;
     struct stat found{};
     const bool there = ::stat(path.c_str(), &found) == 0;
     if (there && S_ISCHR(found.st_mode) && found.st_rdev == makedev(device.major, device.minor)) {

@@ -59,10 +59,9 @@ struct Device {
 inline constexpr Device kGivenDevices[] = {
     {"null", 1, 3}, {"zero", 1, 5}, {"full", 1, 7}, {"random", 1, 8}, {"urandom", 1, 9}};
 
-// kHost, with the fix, where /dev below `root` lacks one of them, or has something else under its
-// name. SECURITY: a plain file there would be read by every program, in the place of what is masked
-// too.
-[[nodiscard]] Result<void> check_devices(const std::string& root = "");
+// kHost, with the fix, where /dev lacks one of them, or has something else under its name.
+// SECURITY: a plain file there would be read by every program, in the place of what is masked too.
+[[nodiscard]] Result<void> check_devices();
 
 // The part of them that bounds a run's limits.
 [[nodiscard]] policy::HostBounds bounds_of_host(const HostFacts& facts);
