@@ -4,6 +4,7 @@
 #include <linux/openat2.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -18,12 +19,30 @@ constexpr int exit_status(int code) {
   return code << 8;
 }
 
-// What these steps open is beneath the image's root, and was there when the image was looked at.
-// The capability that they act with does not reach an owner who has no id in the run's user
-// namespace.
+bool is_shut(const std::string& directory) {
+  struct stat info{};
+  return ::stat(directory.c_str(), &info) == 0 && (info.st_mode & S_IXOTH) == 0;
+}
+
+// Where these steps mount is beneath the image's root. The capability that they act with does not
+// reach an owner who has no id in the run's user namespace.
 bool is_shut_image(const plan::Plan& plan, const plan::Record& record) {
   if (plan.image.is_host() || record.error != EACCES) return false;
-  return record.step >= plan::Step::kRootfs && record.step <= plan::Step::kMasks;
+  if (record.step < plan::Step::kRootfs || record.step > plan::Step::kMasks) return false;
+  const std::string& rootfs = plan.image.rootfs;
+  return is_shut(rootfs) || is_shut(rootfs + "/dev") || is_shut(rootfs + "/proc") ||
+         std::any_of(plan.tmpfs.begin(), plan.tmpfs.end(),
+                     [&](const plan::TmpfsMount& mount) { return is_shut(rootfs + mount.target); });
+}
+
+// Not a program that somebody may not reach, but none: what no chmod of the image mends.
+bool is_no_program(const std::string& rootfs, const std::string& path) {
+  const auto root = sys::open(rootfs, O_PATH | O_DIRECTORY);
+  if (!root) return false;
+  const auto file = sys::open_beneath(root->get(), path, O_PATH, 0, RESOLVE_IN_ROOT);
+  struct stat info{};
+  if (!file || ::fstat(file->get(), &info) != 0) return false;
+  return !S_ISREG(info.st_mode) || (info.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0;
 }
 
 std::string fix_for(const plan::Record& record) {
@@ -83,20 +102,6 @@ std::optional<int> exec_failure_status(const plan::Record& record) {
 std::string exec_failure_text(const std::string& program, const plan::Record& record) {
   return "sbx: cannot run '" + program + "': " + std::strerror(record.error) + "\n";
 }
-
-namespace {
-
-// Not a program that somebody may not reach, but none: what no chmod of the image mends.
-bool is_no_program(const std::string& rootfs, const std::string& path) {
-  const auto root = sys::open(rootfs, O_PATH | O_DIRECTORY);
-  if (!root) return false;
-  const auto file = sys::open_beneath(root->get(), path, O_PATH, 0, RESOLVE_IN_ROOT);
-  struct stat info{};
-  if (!file || ::fstat(file->get(), &info) != 0) return false;
-  return !S_ISREG(info.st_mode) || (info.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0;
-}
-
-}  // namespace
 
 std::optional<Error> interpreter_error(const plan::Plan& plan, const plan::Record& record) {
   if (plan.language.empty() || record.error == E2BIG || !exec_failure_status(record)) {

@@ -8,6 +8,10 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "tests/support/process.h"
 
 namespace sbx::supervise {
 namespace {
@@ -121,15 +125,24 @@ TEST(StepError, WithAKnownFixIsTheHostsToMend) {
 }
 
 TEST(StepError, OfAnImageThatIsShutNamesItWithTheFix) {
+  const test::TemporaryDirectory directory;
   plan::Plan plan;
-  for (const Step step : {Step::kRootfs, Step::kTmpfs, Step::kDevices, Step::kProc, Step::kMasks}) {
-    plan.image.rootfs = "/images/default/1/rootfs";
-    const Error told = step_error(plan, failed(step, EACCES));
-    EXPECT_EQ(told.code, ErrorCode::kHost) << plan::step_name(step);
-    EXPECT_EQ(told.detail, plan.image.rootfs);
-    EXPECT_EQ(told.fix, plan::kReadableFix);
-    plan.image.rootfs.clear();
-    EXPECT_NE(step_error(plan, failed(step, EACCES)).fix, plan::kReadableFix);
+  plan.image.rootfs = directory.path();
+  plan.tmpfs.emplace_back().target = "/work";
+  for (const char* const part : {"", "/work", "/dev"}) {
+    const std::string path = directory.path() + part;
+    std::filesystem::create_directory(path);
+    for (const mode_t mode : {0700, 0755}) {
+      ASSERT_EQ(::chmod(path.c_str(), mode), 0);
+      for (const Step step :
+           {Step::kRootfs, Step::kTmpfs, Step::kDevices, Step::kProc, Step::kMasks}) {
+        const Error told = step_error(plan, failed(step, EACCES));
+        EXPECT_EQ(told.fix == plan::kReadableFix, mode == 0700) << plan::step_name(step) << part;
+        if (mode != 0700) continue;
+        EXPECT_EQ(told.code, ErrorCode::kHost);
+        EXPECT_EQ(told.detail, plan.image.rootfs);
+      }
+    }
   }
 }
 
