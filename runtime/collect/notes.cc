@@ -67,8 +67,11 @@ class Notes {
   void add_program_text();
   void add_missing_module(const std::string& text);
   void add_silence();
-  // Init lives to tell of the payload's end only where we did not kill it.
-  [[nodiscard]] bool ended_by_itself() const { return ending_.payload_wait_status.has_value(); }
+  // Init lives to tell of the payload's end only where we did not kill it; but others may have.
+  [[nodiscard]] bool ended_by_itself() const {
+    const std::optional<int>& status = ending_.payload_wait_status;
+    return status && !(WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL);
+  }
   // What is known of the CPU time: nothing without a cgroup.
   [[nodiscard]] std::string cpu_text() const {
     if (!ending_.usage) return {};
