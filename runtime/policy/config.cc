@@ -191,8 +191,9 @@ bool is_anothers(int fd) {
 bool is_absent(const std::string& path, Whose whose, int error) {
   struct stat info{};
   const bool seen = ::lstat(path.c_str(), &info) == 0;
-  if (error == ENOENT || error == ENOTDIR) return !seen;  // a link may lead nowhere
-  return error == EACCES && whose == Whose::kUsers && !(seen && is_owners(info));
+  const bool passed_over = !seen || (whose == Whose::kUsers && !is_owners(info));
+  if (error == ENOENT || error == ENOTDIR) return passed_over;  // a link may lead nowhere
+  return error == EACCES && whose == Whose::kUsers && passed_over;
 }
 
 // An absent file is nullopt. One that is there and cannot be read must not be passed over, because
