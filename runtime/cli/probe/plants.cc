@@ -3,6 +3,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -41,7 +42,7 @@ long plant_swapped() {
   swapper = ::fork();
   if (swapper < 0) return -1;
   if (swapper == 0) {
-    (void)::alarm(60);  // should the parent die before it ends it
+    if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) ::_exit(1);
     for (long round = 0;; ++round) {
       (void)::renameat2(AT_FDCWD, "thing", AT_FDCWD, "mine", RENAME_EXCHANGE);
       if (round == 100) (void)!::write(started[1], "x", 1);
