@@ -1,7 +1,6 @@
 #include "runtime/cli/doctor_checks.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 #include <linux/seccomp.h>
 
 #include <algorithm>
@@ -334,21 +333,6 @@ Check check_time_namespace(Host& host, const policy::RuntimeConfig& config) {
                                            : "use a kernel with CONFIG_TIME_NS"});
 }
 
-// All of it together: only where each required part is there, since else its fix comes first.
-Check check_run(Host& host, const DoctorOptions& options, bool rest_holds) {
-  if (!rest_holds) {
-    return {"run", true, CheckState::kUntried, "not before what is required above is ok",
-            "mend what is above first"};
-  }
-  const Result<std::vector<std::string>> ran = host.run_languages(options.image, options.config);
-  if (!ran) {
-    return {"run", true, CheckState::kMissing, to_string(ran.error()), ran.error().fix};
-  }
-  return ok("run", true,
-            ran->empty() ? "no language in the image"
-                         : fmt::format("an empty program of {}", fmt::join(*ran, ", ")));
-}
-
 }  // namespace
 
 std::string_view check_state_name(CheckState state) {
@@ -365,8 +349,8 @@ std::string_view check_state_name(CheckState state) {
   return "missing";
 }
 
-std::vector<Check> part_checks(Host& host, const DoctorOptions& options) {
-  // Without these nothing below means what it says.
+std::vector<Check> host_checks(Host& host, const policy::RuntimeConfig& config) {
+  // Without these no other means what it says.
   if (const Result<void> own = host.own_proc(); !own) {
     return {check_kernel(host),
             {"proc", true, CheckState::kMissing, own.error().detail, own.error().fix}};
@@ -378,19 +362,19 @@ std::vector<Check> part_checks(Host& host, const DoctorOptions& options) {
   return {check_kernel(host),
           check_namespaces(host),
           check_proc(host),
-          check_ids(host, options.config),
-          check_limits(host, options.config),
-          check_cgroup(host, options.config),
-          check_runtime_directory(host, options.config),
+          check_ids(host, config),
+          check_limits(host, config),
+          check_cgroup(host, config),
+          check_runtime_directory(host, config),
           check_seccomp(host),
           check_memfd(host),
           check_landlock(host),
-          check_time_namespace(host, options.config),
-          check_image(host, options)};
+          check_time_namespace(host, config)};
 }
 
 std::vector<Check> run_checks(Host& host, const DoctorOptions& options) {
-  std::vector<Check> checks = part_checks(host, options);
+  std::vector<Check> checks = host_checks(host, options.config);
+  checks.push_back(check_image(host, options));
   checks.push_back(check_run(host, options, all_required_hold(checks)));
   return checks;
 }

@@ -27,9 +27,9 @@ struct DoctorOptions {
   std::string image = "default";  // or "host"
 };
 
-// Of the host and the image, part by part.
-[[nodiscard]] std::vector<Check> part_checks(Host& host, const DoctorOptions& options);
-// These, and last all of them together: a run.
+// Of the host alone.
+[[nodiscard]] std::vector<Check> host_checks(Host& host, const policy::RuntimeConfig& config);
+// These, the image, and last all of it together: a run.
 [[nodiscard]] std::vector<Check> run_checks(Host& host, const DoctorOptions& options);
 // True when every required check is ok.
 [[nodiscard]] bool all_required_hold(const std::vector<Check>& checks);

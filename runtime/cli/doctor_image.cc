@@ -1,6 +1,7 @@
 #include "runtime/cli/doctor_image.h"
 
 #include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -55,6 +56,24 @@ Check check_image(Host& host, const DoctorOptions& options) {
     if (!found) return image_fault(found.error(), false);
   }
   return image_ok(image->directory);
+}
+
+// All of it together: only where each required part is there, since else its fix comes first.
+Check check_run(Host& host, const DoctorOptions& options, bool rest_holds) {
+  if (!rest_holds) {
+    return {"run", true, CheckState::kUntried, "not before what is required above is ok",
+            "mend what is above first"};
+  }
+  const Result<std::vector<std::string>> ran = host.run_languages(options.image, options.config);
+  if (!ran) {
+    return {"run", true, CheckState::kMissing, to_string(ran.error()), ran.error().fix};
+  }
+  return {"run",
+          true,
+          CheckState::kOk,
+          ran->empty() ? "no language in the image"
+                       : fmt::format("an empty program of {}", fmt::join(*ran, ", ")),
+          {}};
 }
 
 }  // namespace sbx::cli

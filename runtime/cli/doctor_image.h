@@ -1,4 +1,4 @@
-// The check of `sbx-run doctor` on the image. Stage: edge.
+// The checks of `sbx-run doctor` on the image, and on all together: a run. Stage: edge.
 #pragma once
 
 #include "runtime/cli/doctor_checks.h"
@@ -9,5 +9,8 @@ namespace sbx::cli {
 // interpreters of its languages. Degraded, and not required, where others may write below rootfs/,
 // at which a run does not look.
 [[nodiscard]] Check check_image(Host& host, const DoctorOptions& options);
+
+// Runs of each language, where what comes before holds. See doctor_run.h.
+[[nodiscard]] Check check_run(Host& host, const DoctorOptions& options, bool rest_holds);
 
 }  // namespace sbx::cli

@@ -54,6 +54,9 @@ class Contents {
 
   Result<void> check() {
     SBX_ASSIGN(rootfs_, open_rootfs(image_));
+    struct stat top{};
+    if (::fstat(rootfs_.get(), &top) != 0) return sys_error("fstat", image_.rootfs);
+    SBX_TRY(judge(image_.rootfs, top));
     while (!left_.empty() && entries_ < kMaxEntries) {
       const std::string directory = std::move(left_.back());
       left_.pop_back();
@@ -70,7 +73,6 @@ class Contents {
   Result<void> list(const std::string& directory) {
     auto fd = sys::open_beneath(rootfs_.get(), directory, O_RDONLY | O_DIRECTORY, 0,
                                 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
-    if (!fd && fd.error().sys_errno == EACCES) return {};
     if (!fd) return std::move(fd).error().with_context(image_.rootfs);
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(fd->get()), ::closedir);
     if (!entries) return sys_error("fdopendir", image_.rootfs + "/" + directory);
@@ -95,6 +97,10 @@ class Contents {
     ++entries_;
     if (S_ISDIR(info.st_mode)) left_.push_back(path);
     if (!S_ISDIR(info.st_mode) && !S_ISREG(info.st_mode)) return {};
+    return judge(shown, info);
+  }
+
+  Result<void> judge(const std::string& shown, const struct stat& info) {
     SBX_TRY(plan::check_image_part(shown, info.st_uid, info.st_mode, ::geteuid()));
     const mode_t wanted = S_ISDIR(info.st_mode) ? S_IROTH | S_IXOTH : S_IROTH;
     if ((info.st_mode & wanted) == wanted) return {};

@@ -1,5 +1,8 @@
-// sbx-run explain: the plan in words, nothing run.
+// sbx-run explain: the plan in words. The host is tried, the program is not run.
+#include <algorithm>
+#include <initializer_list>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "runtime/cli/doctor_checks.h"
@@ -13,18 +16,32 @@
 namespace sbx::cli {
 namespace {
 
-// What a run would find missing when it tries, where no plan can tell. What it may do without
-// (--allow-missing) and its image are the plan's to look at.
+using policy::Layer;
+
+// Whether a run may do without what a check of the host's is about (--allow-missing).
+bool is_forgiven(const std::string& check, policy::LayerMask may_miss) {
+  const auto any_of = [may_miss](std::initializer_list<Layer> layers) {
+    return std::any_of(layers.begin(), layers.end(), [may_miss](Layer layer) {
+      return (may_miss & policy::layer_bit(layer)) != 0;
+    });
+  };
+  if (check == "kernel") return any_of({Layer::kSeccomp});
+  if (check == "namespaces") {
+    return any_of({Layer::kNetNamespace, Layer::kIpcNamespace, Layer::kUtsNamespace,
+                   Layer::kCgroupNamespace, Layer::kUserNamespace});
+  }
+  const auto layer = policy::layer_from_name(check);
+  return layer && any_of({*layer});
+}
+
+// What a run would find missing when it tries, where no plan can tell.
 Result<void> check_host(const SandboxOptions& options) {
-  const policy::LayerMask may_miss = options.policy.allow_missing;
   const std::unique_ptr<Host> host = real_host();
-  for (const Check& check : part_checks(*host, {options.config, options.rootfs})) {
+  for (const Check& check : host_checks(*host, options.config)) {
     const bool fails = check.state == CheckState::kMissing || check.state == CheckState::kUntried;
-    if (!check.required || !fails || check.name == "image") continue;
-    const auto layer = policy::layer_from_name(check.name);
-    const bool forgiven = layer ? (may_miss & policy::layer_bit(*layer)) != 0
-                                : check.name == "namespaces" && may_miss != 0;
-    if (!forgiven) return host_lacks(check.name, 0, check.detail, check.fix);
+    if (!check.required || !fails || is_forgiven(check.name, options.policy.allow_missing))
+      continue;
+    return host_lacks(check.name, 0, check.detail, check.fix);
   }
   return {};
 }

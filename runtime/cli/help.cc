@@ -95,7 +95,7 @@ it made; what a SIGKILL leaves, the next selftest removes.
 )";
 
 constexpr const char* kExplain =
-    R"(sbx-run explain: what would be done, in words, without running anything.
+    R"(sbx-run explain: what would be done, in words. The host is tried, the program is not run.
 
   sbx-run explain [OPTIONS] [FILE [ARGS...] | -c CODE [ARGS...] | - | -- CMD [ARGS...]]
 

@@ -108,6 +108,9 @@ TEST_F(Rootfs, WhatNotEverybodyMayReadIsFound) {
     EXPECT_EQ(checked.error().fix, "chmod -R a+rX " + image_.rootfs);
     set_mode(name, 0755);
   }
+  set_mode("", 0711);
+  EXPECT_FALSE(check_contents(image_)) << "the top too";
+  set_mode("", 0755);
   EXPECT_TRUE(check_contents(image_));
 }
 

@@ -48,7 +48,7 @@ TEST(DoctorOnASimulatedHost, AProcOfAnotherPidNamespaceEndsTheSearch) {
   FakeHost host;
   host.proc_of_ours = host_lacks("proc", 0, "of another pid namespace", "mount one");
   const std::vector<Check> checks = checks_of(host);
-  ASSERT_EQ(checks.size(), 3U);  // the kernel, it, and the run that is not tried
+  ASSERT_EQ(checks.size(), 4U);  // the kernel, it, the image, and the run that is not tried
   EXPECT_EQ(checks[1].name, "proc");
   EXPECT_EQ(checks[1].fix, "mount one");
   EXPECT_FALSE(all_required_hold(checks));
@@ -60,7 +60,7 @@ TEST(DoctorOnASimulatedHost, ADeviceThatIsNotThereEndsTheSearch) {
   FakeHost host;
   host.devices_of_ours = host_lacks("devices", ENOENT, "/dev/full", "mknod it");
   const std::vector<Check> checks = checks_of(host);
-  ASSERT_EQ(checks.size(), 3U);  // the kernel, it, and the run that is not tried
+  ASSERT_EQ(checks.size(), 4U);  // the kernel, it, the image, and the run that is not tried
   EXPECT_EQ(checks[1].name, "devices");
   EXPECT_EQ(checks[1].fix, "mknod it");
   EXPECT_FALSE(all_required_hold(checks));
