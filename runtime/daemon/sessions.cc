@@ -19,8 +19,9 @@ namespace {
 
 // How late an expiry can be, and how much of a last use a SIGKILL can cost.
 constexpr seconds kTendPeriod{1};
-// What a deletion waits for its session's run to end: one whose spawner is silent takes longer.
-constexpr seconds kRunEndTime{5};
+// What a deletion waits for whoever uses its session: a run whose spawner is silent, a reader who
+// does not read and a large upload take longer.
+constexpr seconds kUsersEndTime{5};
 
 template <typename Container>
 std::uint32_t count_of(const Container& owners, const std::optional<uid_t>& owner) {
@@ -170,12 +171,11 @@ Task<OrProblem<bool>> Sessions::remove(SessionPtr session) {
   if (session->ending()) co_return session_not_found(id);
   const bool cancelled = session->running();
   session->end(std::nullopt);
-  co_await session->wait_unused(async::after(kRunEndTime));
+  co_await session->wait_unused(async::after(kUsersEndTime));
   auto job = [store = store_, id] { return store->set_aside(id); };
   auto aside = co_await pool_.run(job);
   if (!aside) {
-    co_await session->wait_unused();  // its run has the cancellation that revive() replaces
-    session->revive();
+    tasks_.spawn(revive_unused(std::move(session)));
     co_return store_problem(aside.error());
   }
   sessions_.erase(id);
@@ -292,6 +292,12 @@ void Sessions::remove_later(std::shared_ptr<const UniqueFd> directory, std::stri
 Task<void> Sessions::remove_unused(SessionPtr session, Leftover leftover) {
   co_await session->wait_unused();
   remove_later(std::move(leftover));
+}
+
+// Whoever uses it has the cancellation that revive() replaces.
+Task<void> Sessions::revive_unused(SessionPtr session) {
+  co_await session->wait_unused();
+  session->revive();
 }
 
 void Sessions::remove_later(Leftover leftover) {

@@ -65,7 +65,8 @@ class Sessions {
 
   // `too_many_sessions`, and what the store says.
   [[nodiscard]] async::Task<OrProblem<SessionPtr>> create(http::Peer peer, SessionWish wish);
-  // Cancels its run, waits for those who use it, and removes it. True when a run was cancelled.
+  // Cancels its run, waits 5 s at most for those who use it, and removes it; what they use stays
+  // until they leave. True when a run was cancelled.
   [[nodiscard]] async::Task<OrProblem<bool>> remove(SessionPtr session);
   // Measures the session unless its size is known exactly. Precondition: it is held.
   [[nodiscard]] async::Task<std::optional<http::Problem>> measure(SessionPtr session);
@@ -104,6 +105,7 @@ class Sessions {
   void remember(Tombstone tombstone);
   void forget(const std::string& id);
   void prune(const std::optional<uid_t>& owner);
+  async::Task<void> revive_unused(SessionPtr session);
   async::Task<void> run_job(std::function<Result<void>()> job);
 
   async::Loop& loop_;

@@ -184,6 +184,27 @@ TEST(Deleting, WaitsForTheRunThatItCancels) {
   ground.run(scenario(ground, session));
 }
 
+// One who uses it longer than that holds nobody up, and the session is back after him.
+TEST(Deleting, WaitsNoLongerThanFiveSecondsAlsoWhereItFails) {
+  SessionGround ground;
+  const SessionPtr session = ground.create(1);
+  const std::string id = session->record().id;
+  std::filesystem::create_directories(ground.path() + "/.gone-" + id + "/in-the-way");
+  const auto scenario = [](SessionGround& g, SessionPtr s) -> Task<void> {
+    auto held = co_await hold_for_reading(s);
+    std::optional<Hold> hold(std::get<Hold>(std::move(held)));
+    const auto began = std::chrono::steady_clock::now();
+    auto gone = co_await g.sessions().remove(s);
+    EXPECT_LT(std::chrono::steady_clock::now() - began, seconds(15));
+    EXPECT_TRUE(std::holds_alternative<http::Problem>(gone));
+    EXPECT_TRUE(s->ending());
+    hold.reset();
+    co_await test::turns(g.loop);
+    EXPECT_EQ(g.find(1, s->record().id), "");
+  };
+  ground.run(scenario(ground, session));
+}
+
 TEST(Expiring, ByIdlenessAndByAgeIsTypedWithWhenAndWhy) {
   SessionGround ground;
   const std::string idle = ground.create(1, minutes(10), hours(24))->record().id;
