@@ -19,6 +19,10 @@ constexpr rlim_t kUsualStack = 8192 * kKiB;
 constexpr rlim_t kSelftestMemory = 128 * kKiB * kKiB;
 constexpr rlim_t kSelftestFile = 64 * kKiB * kKiB;
 
+// The usual stacks of its threads among it.
+constexpr rlim_t kDaemonData = 32 * kKiB * kKiB;
+constexpr rlim_t kDaemonSpace = 64 * kKiB * kKiB;
+
 struct Need {
   __rlimit_resource_t resource;
   const char* name;
@@ -27,17 +31,33 @@ struct Need {
   rlim_t unit_bytes;
   rlim_t least;
   rlim_t selftest;
+  rlim_t daemon;
 };
 // Seen to be enough for a run, with some room (tests/integration/own_limits_test.cc runs at each of
 // them), and for a daemon to start and do one (tests/daemon/life_test.cc). Of memory it is what is
 // needed whatever is asked for: who is given more has that told when it runs out.
 constexpr std::array kNeeds = {
-    Need{RLIMIT_NOFILE, "open files", "-n", "", 1, 96, 160},
-    Need{RLIMIT_STACK, "the stack", "-s", " KiB", kKiB, 256 * kKiB, 256 * kKiB},
-    Need{RLIMIT_FSIZE, "the size of a file", "-f", " KiB", kKiB, 4096 * kKiB, kSelftestFile},
-    Need{RLIMIT_DATA, "memory for data", "-d", " KiB", kKiB, 2048 * kKiB, kSelftestMemory},
-    Need{RLIMIT_AS, "the address space", "-v", " KiB", kKiB, 16384 * kKiB, kSelftestMemory},
+    Need{RLIMIT_NOFILE, "open files", "-n", "", 1, 96, 160, 96},
+    Need{RLIMIT_STACK, "the stack", "-s", " KiB", kKiB, 256 * kKiB, 256 * kKiB, 256 * kKiB},
+    Need{RLIMIT_FSIZE, "the size of a file", "-f", " KiB", kKiB, 4096 * kKiB, kSelftestFile,
+         4096 * kKiB},
+    Need{RLIMIT_DATA, "memory for data", "-d", " KiB", kKiB, 2048 * kKiB, kSelftestMemory,
+         kDaemonData},
+    Need{RLIMIT_AS, "the address space", "-v", " KiB", kKiB, 16384 * kKiB, kSelftestMemory,
+         kDaemonSpace},
 };
+
+rlim_t least_of(const Need& need, OwnWork work) {
+  switch (work) {
+    case OwnWork::kSelftest:
+      return need.selftest;
+    case OwnWork::kDaemon:
+      return need.daemon;
+    case OwnWork::kRuns:
+      break;
+  }
+  return need.least;
+}
 
 // As pthread_create(3) maps one.
 bool has_room_for_stack() {
@@ -72,7 +92,7 @@ void raise_soft_limits() {
 Result<void> check_own_limits(OwnWork work) {
   for (const Need& need : kNeeds) {
     rlimit limit{};
-    const rlim_t needed = work == OwnWork::kSelftest ? need.selftest : need.least;
+    const rlim_t needed = least_of(need, work);
     if (::getrlimit(need.resource, &limit) != 0 || limit.rlim_max >= needed) continue;
     const std::string least = std::to_string(needed / need.unit_bytes);
     return host_lacks("setrlimit", 0,

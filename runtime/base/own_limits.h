@@ -11,8 +11,8 @@ namespace sbx {
 // start; of the stack only up to what is usual, since more of it moves where everything is mapped.
 void raise_soft_limits();
 
-// Runs one by one or a daemon's; or those of sbx-run selftest, several at once.
-enum class OwnWork { kRuns, kSelftest };
+// Runs one by one; those of sbx-run selftest, several at once; a daemon's, with threads.
+enum class OwnWork { kRuns, kSelftest, kDaemon };
 
 // kHost, naming the limit, what it is and what is needed, where a hard limit does not let us do
 // our work: what fails for want of a descriptor would be told as something else.

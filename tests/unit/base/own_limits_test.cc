@@ -52,6 +52,12 @@ TEST(OwnLimits, OfMemoryAndFilesMayBeEnoughForARunAndNotForTheSelftest) {
   EXPECT_TRUE(holds_under(RLIMIT_DATA, 1 << 20, [] { return !check_own_limits(); }));
 }
 
+TEST(OwnLimits, ADaemonNeedsMoreMemoryThanARun) {
+  const auto only_runs = [] { return check_own_limits() && !check_own_limits(OwnWork::kDaemon); };
+  EXPECT_TRUE(holds_under(RLIMIT_DATA, 16 << 20, only_runs));
+  EXPECT_TRUE(holds_under(RLIMIT_AS, 32 << 20, only_runs));
+}
+
 TEST(NameScarcity, OtherErrorsStayAsTheyAre) {
   EXPECT_EQ(name_scarcity(internal_error(EIO)).code, ErrorCode::kInternal);
   const Error named = name_scarcity(host_lacks("call", EMFILE, "", "its own fix"));
