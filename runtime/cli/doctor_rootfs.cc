@@ -32,8 +32,8 @@ Result<UniqueFd> open_rootfs(const plan::Image& image) {
   return fd;
 }
 
-Result<void> check_interpreter(int rootfs, const policy::Language& language,
-                               const std::string& shown) {
+Result<void> look_at_interpreter(int rootfs, const policy::Language& language,
+                                 const std::string& shown) {
   const auto broken = [&](int error, const std::string& what) {
     return host_lacks("interpreter", error, shown + ", which runs " + language.name + what,
                       error == EACCES ? plan::kReadableFix : plan::kRebuildFix);
@@ -43,6 +43,7 @@ Result<void> check_interpreter(int rootfs, const policy::Language& language,
   struct stat info{};
   if (::fstat(fd->get(), &info) != 0) return sys_error("fstat", shown);
   if (!S_ISREG(info.st_mode)) return broken(0, ", is not a regular file");
+  if ((info.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0) return broken(0, ", is no program");
   if ((info.st_mode & S_IXOTH) == 0) return broken(EACCES, ", cannot be executed by everybody");
   return {};
 }
@@ -116,13 +117,17 @@ class Contents {
 
 }  // namespace
 
-Result<void> check_interpreters(const plan::Image& image) {
+Result<void> check_interpreter(const plan::Image& image, const policy::Language& language) {
   // What root may read and pass, a run's own id may not.
   const AsUser anybody(kNobody, kNobody);
   SBX_ASSIGN(const UniqueFd rootfs, open_rootfs(image));
+  return look_at_interpreter(rootfs.get(), language, image.rootfs + language.argv.front());
+}
+
+Result<void> check_interpreters(const plan::Image& image) {
   for (const policy::Language& language : policy::languages()) {
     if (plan::image_packages(image, language.image).empty()) continue;
-    SBX_TRY(check_interpreter(rootfs.get(), language, image.rootfs + language.argv.front()));
+    SBX_TRY(check_interpreter(image, language));
   }
   return {};
 }

@@ -4,11 +4,15 @@
 
 #include "runtime/base/result.h"
 #include "runtime/plan/image.h"
+#include "runtime/policy/language.h"
 
 namespace sbx::cli {
 
-// kHost, with the fix, where the interpreter of a language that the manifest lists is not there, is
-// no regular file, or cannot be executed by everybody. Links are resolved inside.
+// kHost, with the fix, where the interpreter of the language is not there, is no regular file, or
+// cannot be executed by everybody. Links are resolved inside.
+[[nodiscard]] Result<void> check_interpreter(const plan::Image& image,
+                                             const policy::Language& language);
+// The same of each language that the manifest lists.
 [[nodiscard]] Result<void> check_interpreters(const plan::Image& image);
 
 // kHost, with the fix, for the first directory or file that is not root's or the caller's or that

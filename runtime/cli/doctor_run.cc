@@ -18,7 +18,7 @@
 namespace sbx::cli {
 namespace {
 
-constexpr std::chrono::seconds kSlowStart{120};  // of an interpreter, on the slowest of hosts
+constexpr std::chrono::seconds kSlowStart{60};  // of an interpreter, on the slowest of hosts
 
 bool has_interpreter(const plan::Image& image, const policy::Language& language) {
   const auto root =
@@ -40,6 +40,9 @@ Error error_of(const collect::ErrorInfo& info) {
 Error failure(const policy::Language& language, const collect::Outcome& outcome) {
   if (outcome.error) return error_of(*outcome.error);
   const std::string program = "an empty program of " + language.name;
+  if (outcome.status == collect::Status::kCancelled) {
+    return host_lacks("run", 0, program + " was cancelled by a signal", {});
+  }
   for (const collect::Note& note : outcome.notes) {
     if (note.source != "kernel") continue;
     return host_lacks("run", 0, fmt::format("{}: {}", program, note.text),

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/cli/doctor_checks.h"
+#include "runtime/cli/doctor_rootfs.h"
 #include "runtime/cli/report.h"
 #include "runtime/cli/request.h"
 #include "runtime/cli/verbs.h"
@@ -46,6 +47,13 @@ Result<void> check_host(const SandboxOptions& options) {
   return {};
 }
 
+Result<void> check_image(const SandboxOptions& options, const plan::Request& request) {
+  SBX_ASSIGN(const plan::Image image, plan::find_image(options.rootfs, options.config));
+  const policy::Language* const language = policy::find_language(request.language);
+  if (image.is_host() || language == nullptr) return {};
+  return check_interpreter(image, *language);
+}
+
 Result<std::string> explanation(Arguments arguments) {
   if (arguments.source == Source::kNone) arguments.source = Source::kCode;  // an empty program
   SandboxOptions options;
@@ -58,8 +66,10 @@ Result<std::string> explanation(Arguments arguments) {
   SBX_TRY(open_standard_input(arguments));
   SBX_ASSIGN(const plan::Request request, make_request(arguments, options.policy.limits));
   const Result<void> host = check_host(options);
+  const Result<void> image = check_image(options, request);
   SBX_ASSIGN(std::string text, Sandbox::explain(std::move(options), request));
   SBX_TRY(host);  // what the request or the plan is refused for comes first
+  SBX_TRY(image);
   return text;
 }
 

@@ -104,7 +104,8 @@ Takes the options (but --json and --learn) and the program of a run, as they wou
 system calls, layers with what each would lack here, and the steps in their order. Without a
 program: the plan of an empty one.
 
-Exit codes: 0 there is a plan, 125 the run would be refused, with the fix, 2 wrong use.
+Exit codes: 0 there is a plan, 125 the run would be refused, with the fix, 2 wrong use. What only
+a run can tell is not looked at: 'sbx-run doctor' makes one.
 )";
 
 }  // namespace

@@ -82,7 +82,7 @@ class Host {
   // and removed, and nothing else made.
   [[nodiscard]] virtual Result<std::string> runtime_directory(
       const policy::RuntimeConfig& config) = 0;
-  // A group of one run, made with its limits and removed.
+  // A group of one run, made with its limits and removed; and its record with it.
   [[nodiscard]] virtual Result<CgroupFacts> make_cgroup(const policy::RuntimeConfig& config) = 0;
 
   // The languages of which an empty program ran: see doctor_run.h.

@@ -51,7 +51,21 @@ Act private_mounts() {
   return {};
 }
 
-Act all_namespaces() {
+using Enter = Act (*)();
+
+Act enter_as_self() {
+  return enter_user_namespace(0);
+}
+
+// An act that begins in an outer user namespace. Root of a user namespace may have no id but his
+// own to map there, and root of the host not the right to map that.
+Act in_outer_namespace(Act (*act)(Enter)) {
+  Act done = in_child([act] { return act(enter_as_self); });
+  if (done.ok() || ::geteuid() != 0) return done;
+  return in_child([act] { return act(enter_user_namespace_as_nobody); }).ok() ? Act{} : done;
+}
+
+Act all_namespaces(Enter enter) {
   struct Kind {
     int flag;
     const char* step;
@@ -61,7 +75,7 @@ Act all_namespaces() {
       Kind{CLONE_NEWNET, "unshare net"},  Kind{CLONE_NEWIPC, "unshare ipc"},
       Kind{CLONE_NEWUTS, "unshare uts"},  Kind{CLONE_NEWCGROUP, "unshare cgroup"},
   };
-  if (Act act = enter_user_namespace(0); !act.ok()) return act;
+  if (Act act = enter(); !act.ok()) return act;
   for (const Kind& kind : kKinds) {
     if (::unshare(kind.flag) != 0) return failed(kind.step);
   }
@@ -90,8 +104,8 @@ Act new_proc() {
   return mount ? Act{} : failed("fsmount proc");
 }
 
-Act proc_in_new_namespaces() {
-  if (Act act = enter_user_namespace(0); !act.ok()) return act;
+Act proc_in_new_namespaces(Enter enter) {
+  if (Act act = enter(); !act.ok()) return act;
   if (::unshare(CLONE_NEWNS | CLONE_NEWPID) != 0) return failed("unshare mount, pid");
   if (Act act = private_mounts(); !act.ok()) return act;
   return in_child(new_proc);  // its first child is pid 1 of the new namespace
@@ -133,8 +147,8 @@ Act map_by_program(const char* name, pid_t pid, unsigned own, const IdRange& ran
   return {name, not_started != 0 ? not_started : EPERM};
 }
 
-Act time_namespace() {
-  if (Act act = enter_user_namespace(0); !act.ok()) return act;
+Act time_namespace(Enter enter) {
+  if (Act act = enter(); !act.ok()) return act;
   if (::unshare(CLONE_NEWTIME) != 0) return failed("unshare time");
   if (!write_proc("/proc/self/timens_offsets", "monotonic 1000 0")) {
     return failed("write timens_offsets");
@@ -189,9 +203,9 @@ class RealHost final : public Host {
                                                  const policy::RuntimeConfig& config) override {
     return cli::run_languages(rootfs, config);
   }
-  Act make_namespaces() override { return in_child(all_namespaces); }
-  Act mount_proc() override { return in_child(proc_in_new_namespaces); }
-  Act make_time_namespace() override { return in_child(time_namespace); }
+  Act make_namespaces() override { return in_outer_namespace(all_namespaces); }
+  Act mount_proc() override { return in_outer_namespace(proc_in_new_namespaces); }
+  Act make_time_namespace() override { return in_outer_namespace(time_namespace); }
   Act map_ids(const IdRange& uids, const IdRange& gids) override;
   Act exec_memfd() override;
   Result<std::string> runtime_directory(const policy::RuntimeConfig& config) override;
@@ -245,9 +259,13 @@ Result<CgroupFacts> RealHost::make_cgroup(const policy::RuntimeConfig& config) {
   options.owner_uid = uid() == 0 ? config.uid_base : uid();
   options.owner_gid = uid() == 0 ? config.uid_base : ::getegid();
   SBX_ASSIGN(const std::unique_ptr<cgroup::Driver> driver, cgroup::choose_driver(options));
+  // With a record, as a run's: should we die now, the next run removes it.
+  SBX_ASSIGN(const spawn::RuntimeDirectory directory,
+             spawn::RuntimeDirectory::open(config.runtime_dir));
+  SBX_ASSIGN(const spawn::Record record, spawn::Record::create(directory, spawn::new_run_id()));
   constexpr cgroup::RunLimits kSmall{16 * policy::kMiB, 500, 8};
   SBX_ASSIGN(const std::unique_ptr<cgroup::CgroupRun> group,
-             driver->create(fmt::format("doctor-{}", ::getpid()), kSmall));
+             driver->create(directory.group_name(record.id()), kSmall));
   SBX_TRY(group->remove(std::chrono::milliseconds(1000)));
   return CgroupFacts{driver->detail(), driver->swap_controlled()};
 }

@@ -41,10 +41,11 @@ constexpr AttackCase empty(std::string_view path) {
 }
 
 constexpr AttackCase kViewsCases[] = {
+    // The host's own /proc may be mounted with hidepid.
     {kViews, "other processes in /proc", "pid_namespace", "processes", "", "", value(is_zero),
-     kPlain},
+     kPlain, 0, true},
     {kViews, "pid 1 in /proc", kProc, "open", "/proc/1/stat", "/proc/1/stat", refused(ENOENT),
-     kPlain},
+     kPlain, 0, true},
     silent("/proc/kcore"),
     silent("/proc/keys", kOfTheCaller),
     silent("/proc/key-users", kOfTheCaller),

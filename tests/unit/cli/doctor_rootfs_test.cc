@@ -63,6 +63,8 @@ TEST_F(Rootfs, IsLookedAtAsSomebodyWhoOwnsNothing) {
 
 TEST_F(Rootfs, HasTheInterpretersOfTheLanguagesInItsManifest) {
   EXPECT_TRUE(check_interpreters(image_)) << "of no other language";
+  set_mode("opt/python3.11", 0644);
+  expect_broken("is no program");
   set_mode("opt/python3.11", 0750);
   expect_broken("cannot be executed by everybody", plan::kReadableFix);
   fs::remove(path_of("opt/python3.11"));
