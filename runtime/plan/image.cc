@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "runtime/base/own_limits.h"
 #include "runtime/base/sys.h"
 
 namespace sbx::plan {
@@ -36,6 +37,7 @@ bool valid_name(const std::string& name) {
 Result<void> check_mount_point(int parent, const char* name, const std::string& shown) {
   const UniqueFd fd(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (!fd && errno == EACCES) return host_lacks("find_image", EACCES, shown, kReadableFix);
+  if (!fd && !scarcity_fix(errno).empty()) return name_scarcity(sys_error("find_image", shown));
   alignas(8) char buffer[512];
   const long size = fd ? ::syscall(SYS_getdents64, fd.get(), buffer, sizeof buffer) : -1;
   // "." and ".." alone: 24 bytes each.
@@ -232,6 +234,9 @@ Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& c
     image.directory = base + "/" + generation;
     image.rootfs = image.directory + "/rootfs";
     auto held = sys::open(image.directory, O_RDONLY | O_DIRECTORY);
+    if (!held && !scarcity_fix(held.error().sys_errno).empty()) {
+      return name_scarcity(std::move(held).error());
+    }
     if (!held) note_failure(image.directory, held.error().sys_errno);
     // A rebuild that is just deleting it holds the lock; `current` then names another one.
     if (!held || ::flock(held->get(), LOCK_SH | LOCK_NB) != 0) continue;
