@@ -139,8 +139,11 @@ Result<AuditLog> AuditLog::open(const std::string& directory) {
   const std::string path = log.path_ = directory + "/audit.jsonl";
   SBX_ASSIGN(log.file_, open_own(path, O_RDWR | O_APPEND));
   // Two writers would break the chain. Another that failed to start may have taken the file back.
-  if (::flock(log.file_.get(), LOCK_EX | LOCK_NB) != 0 || !is_at(log.file_.get(), path)) {
-    return host_lacks("flock", errno, path + " is in use by another sbxd",
+  const int failed = ::flock(log.file_.get(), LOCK_EX | LOCK_NB) != 0 ? errno
+                     : is_at(log.file_.get(), path)                   ? 0
+                                                                      : EWOULDBLOCK;
+  if (failed != 0) {
+    return host_lacks("flock", failed, path + " is in use by another sbxd",
                       "stop that one, or give this one a --state-dir of its own");
   }
   ScopeExit take_back([&] {
@@ -151,6 +154,13 @@ Result<AuditLog> AuditLog::open(const std::string& directory) {
   SBX_TRY(log.recover());
   take_back.release();
   return log;
+}
+
+// The head alone has something in it from the start.
+void AuditLog::take_back() const {
+  if (last_) return;
+  (void)::unlink((path_ + ".head").c_str());
+  (void)::unlink(path_.c_str());
 }
 
 Result<void> AuditLog::recover() {

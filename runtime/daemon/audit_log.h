@@ -32,6 +32,9 @@ class AuditLog {
   // they cannot be written.
   [[nodiscard]] static Result<AuditLog> open(const std::string& directory);
 
+  // A start failed: of a log without a line nothing remains. Nobody may use it then.
+  void take_back() const;
+
   // What open() found wrong with the end of the file, for the log; empty: nothing.
   [[nodiscard]] const std::string& found() const { return found_; }
 

@@ -35,10 +35,17 @@ constexpr Share kShares[] = {
 };
 
 // A run takes about so many, a connection has itself and the file that it moves, a session its
-// directory; the rest is sbxd's own.
+// directory and the lock of its id; the rest is sbxd's own.
 constexpr std::uint64_t kDescriptorsPerRun = 16;
 constexpr std::uint64_t kDescriptorsPerConnection = 2;
+constexpr std::uint64_t kDescriptorsPerSession = 2;
 constexpr std::uint64_t kOwnDescriptors = 64;
+
+std::uint64_t needed_descriptors(const DaemonConfig& config, std::uint64_t sessions) {
+  return config.max_running * kDescriptorsPerRun +
+         config.max_connections * kDescriptorsPerConnection + sessions * kDescriptorsPerSession +
+         kOwnDescriptors;
+}
 
 Result<void> settle_share(DaemonConfig& config, const Share& share) {
   std::uint32_t& part = config.*share.part;
@@ -125,15 +132,12 @@ void check_memory(const DaemonConfig& config, std::uint64_t memory,
 // fewer of all that takes some, each in proportion.
 void fit_descriptors(DaemonConfig& config, std::uint64_t descriptors,
                      std::vector<std::string>& warnings) {
-  const std::uint64_t needed = config.max_running * kDescriptorsPerRun +
-                               config.max_connections * kDescriptorsPerConnection +
-                               config.session_max + kOwnDescriptors;
+  const std::uint64_t needed = needed_descriptors(config, config.session_max);
   if (descriptors == 0 || needed <= descriptors) return;
   const std::uint64_t room = std::max(descriptors, kOwnDescriptors) - kOwnDescriptors;
-  for (const Number number :
-       {&DaemonConfig::max_running, &DaemonConfig::max_connections,
-        &DaemonConfig::max_connections_per_peer, &DaemonConfig::session_max,
-        &DaemonConfig::session_max_per_peer}) {
+  for (const Number number : {&DaemonConfig::max_running, &DaemonConfig::max_connections,
+                              &DaemonConfig::max_connections_per_peer, &DaemonConfig::session_max,
+                              &DaemonConfig::session_max_per_peer}) {
     const std::uint64_t share = config.*number * room / (needed - kOwnDescriptors);
     config.*number = static_cast<std::uint32_t>(std::max<std::uint64_t>(share, 1));
   }
@@ -187,7 +191,7 @@ HostSide this_host() {
 
 Result<std::vector<std::string>> fit_host(DaemonConfig& config,
                                           const policy::RuntimeConfig& runtime,
-                                            const HostSide& host) {
+                                          const HostSide& host) {
   std::vector<std::string> warnings;
   SBX_TRY(check_user(config, host.root, warnings));
   SBX_TRY(check_image(config, runtime));
@@ -195,6 +199,20 @@ Result<std::vector<std::string>> fit_host(DaemonConfig& config,
   check_memory(config, host.memory, warnings);
   fit_descriptors(config, host.descriptors, warnings);
   return warnings;
+}
+
+Result<void> check_stored(const DaemonConfig& config, std::uint64_t stored,
+                          std::uint64_t descriptors) {
+  const std::uint64_t needed = needed_descriptors(config, stored);
+  if (stored <= config.session_max || descriptors == 0 || needed <= descriptors) return {};
+  return host_lacks(
+      {}, 0,
+      fmt::format("{} sessions are stored; with max_running ({}) and max_connections ({}) they "
+                  "need about {} descriptors, and this process may have {}",
+                  stored, config.max_running, config.max_connections, needed, descriptors),
+      fmt::format("allow at least {} where this is started from: ulimit -n, or LimitNOFILE= of the "
+                  "unit",
+                  needed));
 }
 
 }  // namespace sbx::daemon

@@ -32,7 +32,12 @@ struct HostSide {
 // host's users and images.
 [[nodiscard]] Result<std::vector<std::string>> fit_host(DaemonConfig& config,
                                                         const policy::RuntimeConfig& runtime,
-                                                          const HostSide& host);
+                                                        const HostSide& host);
+
+// kHost where sessions of an earlier start, which `sessions.max` does not bind, would take the
+// descriptors of what else is allowed. `config` is fitted; `descriptors` as above. Pure.
+[[nodiscard]] Result<void> check_stored(const DaemonConfig& config, std::uint64_t stored,
+                                        std::uint64_t descriptors);
 
 // `error` as one about that key.
 [[nodiscard]] Error at_key(const DaemonConfig& config, std::string_view path, Error error);

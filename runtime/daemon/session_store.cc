@@ -132,25 +132,32 @@ Result<void> SessionStore::refuse_in_use(const std::string& directory) {
 Result<SessionStore> SessionStore::open(const std::string& directory) {
   auto top = sys::open(directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
   if (!top) return host_lacks("open", top.error().sys_errno, directory, kFix);
-  SBX_TRY(check_exchange(top->get(), directory));
-  if (::mkdirat(top->get(), kExpiredName, 0700) != 0 && errno != EEXIST) {
-    return host_lacks("mkdir", errno, directory + "/" + kExpiredName, kFix);
+  auto lock = open_inside(top->get(), kLockName, O_RDWR | O_CREAT, 0600);
+  if (!lock) {
+    return host_lacks("open", lock.error().sys_errno, directory + "/" + kLockName, kFix);
   }
-  SBX_ASSIGN(UniqueFd expired, open_inside(top->get(), kExpiredName, O_RDONLY | O_DIRECTORY));
-  SBX_ASSIGN(UniqueFd lock, open_inside(top->get(), kLockName, O_RDWR | O_CREAT, 0600));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+  if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno == EWOULDBLOCK) return in_use(directory);
     return sys_error("flock", directory);
   }
   // Another that failed to start may have taken it back.
   struct stat held{};
   struct stat named{};
-  if (::fstat(lock.get(), &held) != 0 ||
+  if (::fstat(lock->get(), &held) != 0 ||
       ::fstatat(top->get(), kLockName, &named, AT_SYMLINK_NOFOLLOW) != 0 ||
       held.st_ino != named.st_ino) {
     return in_use(directory);
   }
-  return SessionStore(*std::move(top), std::move(expired), std::move(lock));
+  SessionStore store(*std::move(top), UniqueFd(), *std::move(lock));
+  ScopeExit take_back([&] { store.take_back(); });
+  const int inside = store.top_.get();
+  SBX_TRY(check_exchange(inside, directory));
+  if (::mkdirat(inside, kExpiredName, 0700) != 0 && errno != EEXIST) {
+    return host_lacks("mkdir", errno, directory + "/" + kExpiredName, kFix);
+  }
+  SBX_ASSIGN(store.expired_, open_inside(inside, kExpiredName, O_RDONLY | O_DIRECTORY));
+  take_back.release();
+  return store;
 }
 
 // What cannot be removed is no harm: a start makes it where it is not there.
@@ -160,6 +167,12 @@ void SessionStore::take_back() const {
   if (names && *names == std::vector<std::string>{kLockName}) {
     (void)::unlinkat(top_.get(), kLockName, 0);
   }
+}
+
+Result<std::uint64_t> SessionStore::count() const {
+  SBX_ASSIGN(const auto names, names_in(top_.get()));
+  return static_cast<std::uint64_t>(std::count_if(
+      names.begin(), names.end(), [](const std::string& name) { return is_session_id(name); }));
 }
 
 Result<SessionStore::Loaded> SessionStore::load() const {

@@ -52,6 +52,9 @@ class SessionStore {
   // A start failed: of a store in which nothing is kept nothing remains. Nobody may use it then.
   void take_back() const;
 
+  // How many sessions there may be in it; none is opened.
+  [[nodiscard]] Result<std::uint64_t> count() const;
+
   struct Loaded {
     std::vector<StoredSession> sessions;
     std::vector<Tombstone> tombstones;

@@ -158,7 +158,7 @@ Result<Started> start_up(const Arguments& arguments) {
     log::warning("configuration", {{"what", warning}});
   }
   raise_soft_limits();  // a run takes about 16 descriptors: with few, fewer are possible at once
-  SBX_TRY(check_own_limits());
+  SBX_TRY(check_own_limits(OwnWork::kDaemon));
   const bool root = ::geteuid() == 0;
   std::optional<ServiceUser> user;
   if (root) {
@@ -184,12 +184,16 @@ Result<Started> start_up(const Arguments& arguments) {
   SBX_TRY(prove(sandbox, rules));  // before anything is written
   SBX_ASSIGN(SessionStore sessions, SessionStore::open(places.sessions_dir()));
   ScopeExit take_back([&] { sessions.take_back(); });
+  SBX_ASSIGN(const std::uint64_t stored, sessions.count());
+  SBX_TRY(check_stored(config, stored, this_host().descriptors));
   SBX_ASSIGN(AuditLog audit, AuditLog::open(places.audit_dir()));
-  take_back.release();
-  fresh.keep();
+  ScopeExit take_audit_back([&] { audit.take_back(); });
   if (!audit.found().empty()) log::warning("audit file", {{"found", audit.found()}});
   SBX_ASSIGN(Sandbox::Swept swept, sandbox.sweep());
   note_reaped(audit, swept);
+  take_audit_back.release();
+  take_back.release();
+  fresh.keep();
   return Started{std::move(configuration), places,           std::move(listeners),
                  std::move(sandbox),       std::move(audit), std::move(sessions),
                  std::move(rules),         budget,           std::move(swept)};

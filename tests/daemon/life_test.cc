@@ -80,7 +80,8 @@ TEST_P(DaemonLife, AHardLimitUnderWhichNothingRunsIsNamedAtTheStart) {
   ground().write_configuration("");
   const std::vector<std::string> words =
       ground().command({"--socket", ground().socket(), "--state-dir", state_dir()});
-  for (const char* const limit : {"ulimit -n 64", "ulimit -s 64"}) {
+  for (const char* const limit :
+       {"ulimit -n 64", "ulimit -s 64", "ulimit -d 16384", "ulimit -v 24576"}) {
     std::vector<std::string> limited{"/bin/bash", "-c", std::string(limit) + R"(; exec "$0" "$@")"};
     limited.insert(limited.end(), words.begin(), words.end());
     const Finished finished = run_process(limited, ground().options());
@@ -91,7 +92,8 @@ TEST_P(DaemonLife, AHardLimitUnderWhichNothingRunsIsNamedAtTheStart) {
 }
 
 TEST_P(DaemonLife, LimitsThatAreJustEnoughAreEnough) {
-  ground().set_limits("ulimit -n 96; ulimit -s 256; ulimit -f 4096");
+  ground().set_limits(
+      "ulimit -n 96; ulimit -s 256; ulimit -f 4096; ulimit -d 32768; ulimit -v 65536");
   start();
   const RawReply reply = ask("POST", "/v1/run", R"j({"language":"python","code":"print(6*7)"})j");
   ASSERT_EQ(reply.status, 200) << reply.body;
@@ -116,13 +118,15 @@ TEST_P(DaemonLife, OneUserCannotUseUpFewDescriptors) {
   start();
   EXPECT_THAT(log(), HasSubstr("they are lowered to"));
   const Json admission = Json::parse(ask("GET", "/v1/info").body)["admission"];
-  EXPECT_EQ(admission["max_connections"], 48);
-  ASSERT_EQ(admission["max_connections_per_peer"], 24);
-  EXPECT_EQ(admission["max_running"], 3);
+  EXPECT_EQ(admission["max_connections"], 38);
+  ASSERT_EQ(admission["max_connections_per_peer"], 19);
+  EXPECT_EQ(admission["max_running"], 2);
   ASSERT_TRUE(wait_for_metric("sbxd_connections", 1)) << "the one that asks";
   std::vector<RawClient> all;
-  for (int i = 0; i < 24; ++i) all.push_back(connect());
-  EXPECT_EQ(all.back().ask(http_request("GET", "/healthz")).status, 200);
+  for (int i = 0; i < 19; ++i) {
+    all.push_back(connect());
+    EXPECT_EQ(all.back().ask(http_request("GET", "/healthz")).status, 200) << i;
+  }
   RawClient beyond = connect();
   EXPECT_EQ(beyond.reply().status, 429);
   EXPECT_LT(
@@ -131,8 +135,8 @@ TEST_P(DaemonLife, OneUserCannotUseUpFewDescriptors) {
       128)
       << "half of them are for others";
   all.clear();
-  EXPECT_TRUE(
-      wait_for_metric("sbxd_connections_refused_total{key=\"max_connections_per_peer\"}", 1));
+  ASSERT_TRUE(wait_for_metric("sbxd_connections", 1)) << "may itself be refused at first";
+  EXPECT_GE(metric("sbxd_connections_refused_total{key=\"max_connections_per_peer\"}"), 1);
 }
 
 // What is right in itself, and cannot be meant or is not there.

@@ -64,6 +64,15 @@ TEST_F(AuditLogTest, AStartThatFailsLeavesNoFileWithoutALine) {
   EXPECT_EQ(test::read_text(file()).empty(), false) << "what has lines stays";
 }
 
+TEST_F(AuditLogTest, IsTakenBackByAStartThatFailsLater) {
+  open()->take_back();
+  EXPECT_FALSE(std::filesystem::exists(file()));
+  EXPECT_FALSE(std::filesystem::exists(file() + ".head"));
+  live(1);
+  open()->take_back();
+  EXPECT_EQ(verify().lines, 1U) << "but for one that has lines";
+}
+
 TEST_F(AuditLogTest, IsItsOwnersAlone) {
   live(1);
   struct stat info{};

@@ -148,23 +148,35 @@ TEST(DaemonConfigHost, BudgetsAboveItsMemoryAreWarnings) {
 }
 
 TEST(DaemonConfigHost, WhatDescriptorsAreNotEnoughForIsLowered) {
-  EXPECT_THAT(warnings("", {.descriptors = 4136}), IsEmpty());
+  EXPECT_THAT(warnings("", {.descriptors = 5136}), IsEmpty());
   auto config = parse_daemon_config("image = \"host\"\n", "f");
   ASSERT_TRUE(config);
   const auto warned = fit_host(*config, {}, {.descriptors = 1024});
   ASSERT_TRUE(warned);
-  EXPECT_THAT(*warned,
-              ElementsAre(HasSubstr("needs about 4136 descriptors, and this process may "
-                                    "have 1024 (ulimit -n, LimitNOFILE): they are "
-                                    "lowered to 15, 241 (120 for one user) and 235 (23)")));
-  EXPECT_EQ(config->max_running, 15U);
-  EXPECT_EQ(config->max_connections, 241U);
-  EXPECT_EQ(config->max_connections_per_peer, 120U);
-  EXPECT_EQ(config->session_max, 235U);
-  EXPECT_EQ(config->session_max_per_peer, 23U);
+  EXPECT_THAT(*warned, ElementsAre(HasSubstr("needs about 5136 descriptors, and this process may "
+                                             "have 1024 (ulimit -n, LimitNOFILE): they are "
+                                             "lowered to 12, 193 (96 for one user) and 189 (18)")));
+  EXPECT_EQ(config->max_running, 12U);
+  EXPECT_EQ(config->max_connections, 193U);
+  EXPECT_EQ(config->max_connections_per_peer, 96U);
+  EXPECT_EQ(config->session_max, 189U);
+  EXPECT_EQ(config->session_max_per_peer, 18U);
   ASSERT_TRUE(fit_host(*config, {}, {.descriptors = 1}));
   EXPECT_EQ(config->max_running, 1U) << "of each there is one";
   EXPECT_EQ(config->session_max_per_peer, 1U);
+}
+
+TEST(DaemonConfigHost, StoredSessionsTakeNobodyElsesDescriptors) {
+  auto config = parse_daemon_config("image = \"host\"\n", "f");
+  ASSERT_TRUE(config);
+  ASSERT_TRUE(fit_host(*config, {}, {.descriptors = 1024}));
+  EXPECT_TRUE(check_stored(*config, config->session_max, 1024));
+  const auto more = check_stored(*config, 300, 1024);
+  ASSERT_FALSE(more);
+  EXPECT_EQ(more.error().code, ErrorCode::kHost);
+  EXPECT_THAT(more.error().detail, HasSubstr("300 sessions are stored"));
+  EXPECT_THAT(more.error().fix, HasSubstr("allow at least 1242 "));
+  EXPECT_TRUE(check_stored(*config, 300, 1242));
 }
 
 }  // namespace

@@ -140,6 +140,20 @@ TEST_F(Store, IsUsedByOneDaemonAtATime) {
   EXPECT_THAT(second.error().detail, HasSubstr("in use by another sbxd"));
 }
 
+TEST_F(Store, IsNotTouchedByOneThatIsRefused) {
+  std::filesystem::remove(at("expired"));
+  EXPECT_FALSE(SessionStore::open(directory_.path()));
+  EXPECT_FALSE(std::filesystem::exists(at("expired"))) << "nothing is made before the lock is had";
+}
+
+TEST_F(Store, CountsSessionsWithoutOpeningThem) {
+  EXPECT_EQ(*store_->count(), 0U);
+  create();
+  create(kOther);
+  write("notes.txt", "the operator's");
+  EXPECT_EQ(*store_->count(), 2U);
+}
+
 TEST_F(Store, SetsASessionAsideAndRemovesItAfterwards) {
   create();
   create(kOther);
