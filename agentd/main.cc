@@ -1,8 +1,11 @@
 // agentd. Wiring only: what was typed goes to its verb.
 #include <fmt/core.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
@@ -44,6 +47,9 @@ int check_config(const Arguments& arguments) {
 }
 
 int run(const Arguments& arguments) try {
+  if (const auto enough = sbx::check_own_limits(sbx::OwnWork::kDaemon); !enough) {
+    return refuse(enough.error());
+  }
   auto signals = sbx::block_ending_signals();
   if (!signals) return refuse(signals.error());
   auto started = start_up(arguments);
@@ -71,13 +77,25 @@ int dispatch(const Arguments& arguments) {
   return run(arguments);
 }
 
+// What was begun has been ended by its owners on the way here.
+int tell_out_of_memory() {
+  for (const std::string_view part :
+       {"agentd: there is no memory left for agentd itself\nagentd: fix: ", sbx::kMemoryFix,
+        "\n"}) {
+    if (::write(STDERR_FILENO, part.data(), part.size()) < 0) break;  // nowhere left to say it
+  }
+  return kFailed;
+}
+
 }  // namespace
 }  // namespace agentd::daemon
 
-int main(int argc, char** argv) {
-  if (!sbx::prepare_standard_io()) return agentd::daemon::kFailed;
+int main(int argc, char** argv) try {
+  if (!sbx::prepare_process()) return agentd::daemon::kFailed;
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const auto arguments = agentd::daemon::parse_arguments(words);
   return arguments ? agentd::daemon::dispatch(*arguments)
                    : agentd::daemon::refuse(arguments.error());
+} catch (const std::bad_alloc&) {
+  return agentd::daemon::tell_out_of_memory();
 }

@@ -50,7 +50,7 @@ int dispatch(const Arguments& arguments) {
 }  // namespace agentd::cli
 
 int main(int argc, char** argv) {
-  if (!sbx::prepare_standard_io()) return agentd::cli::kMachinery;
+  if (!sbx::prepare_process()) return agentd::cli::kMachinery;
   // How wide characters are; numbers and messages stay as they are. Every Debian has it.
   (void)std::setlocale(LC_CTYPE, "C.UTF-8");
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);

@@ -18,8 +18,9 @@
 
 namespace sbx {
 
-bool prepare_standard_io() {
+bool prepare_process() {
   (void)::signal(SIGXFSZ, SIG_IGN);
+  (void)::signal(SIGCHLD, SIG_DFL);
   for (int fd = 0; fd <= 2; ++fd) {
     if (::fcntl(fd, F_GETFD) >= 0) continue;
     const int mode = fd == STDERR_FILENO ? O_WRONLY : O_RDONLY;

@@ -14,8 +14,9 @@ namespace sbx {
 // Descriptors 0 to 2 exist from here on, so that nothing we open becomes one of them by chance. In
 // the place of a standard output that is closed stands one that cannot be written: what has nowhere
 // to go is an error, not a success without output. A file that may not get larger (ulimit -f) is an
-// error of write(2) too: SIGXFSZ is ignored. False: there is no /dev/null.
-[[nodiscard]] bool prepare_standard_io();
+// error of write(2) too: SIGXFSZ is ignored. SIGCHLD is not, whatever the caller did: who ignores
+// it cannot wait for a child. False: there is no /dev/null.
+[[nodiscard]] bool prepare_process();
 
 // Blocks SIGTERM, SIGINT and SIGHUP for this thread and those it makes. A signalfd(2),
 // non-blocking, that tells of them. At start-up, so that none is lost.

@@ -5,6 +5,7 @@
 #include <new>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "runtime/base/own_limits.h"
@@ -76,7 +77,7 @@ int tell_out_of_memory() {
 
 int main(int argc, char** argv) try {
   using sbx::cli::kExitUsage;
-  if (!sbx::prepare_standard_io()) return sbx::cli::kExitSandboxError;
+  if (!sbx::prepare_process()) return sbx::cli::kExitSandboxError;
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const sbx::Result<sbx::cli::Arguments> arguments = sbx::cli::parse_arguments(words);
   if (arguments) return sbx::cli::dispatch(*arguments);
@@ -84,4 +85,7 @@ int main(int argc, char** argv) try {
   return kExitUsage;
 } catch (const std::bad_alloc&) {
   return sbx::cli::tell_out_of_memory();
+} catch (const std::system_error& failure) {  // of a call that no ordinary host refuses
+  sbx::cli::print_lines({failure.what()});
+  return sbx::cli::kExitSandboxError;
 }

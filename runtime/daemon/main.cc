@@ -1,9 +1,12 @@
 // sbxd. Wiring only: what was typed goes to its verb.
 #include <fmt/core.h>
 #include <malloc.h>
+#include <unistd.h>
 
 #include <cstdio>
+#include <new>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -72,6 +75,15 @@ int dispatch(const Arguments& arguments) {
   return run(arguments);
 }
 
+// What was begun has been ended by its owners on the way here.
+int tell_out_of_memory() {
+  for (const std::string_view part :
+       {"sbxd: there is no memory left for sbxd itself\nsbxd: fix: ", kMemoryFix, "\n"}) {
+    if (::write(STDERR_FILENO, part.data(), part.size()) < 0) break;  // nowhere left to say it
+  }
+  return kFailed;
+}
+
 // Large bodies and results are given back to the system when they are freed. By itself, malloc
 // would learn to keep blocks of their size.
 constexpr int kMappedBytes = 256 * 1024;
@@ -79,8 +91,8 @@ constexpr int kMappedBytes = 256 * 1024;
 }  // namespace
 }  // namespace sbx::daemon
 
-int main(int argc, char** argv) {
-  if (!sbx::prepare_standard_io()) return sbx::daemon::kFailed;
+int main(int argc, char** argv) try {
+  if (!sbx::prepare_process()) return sbx::daemon::kFailed;
   if (const auto closed = sbx::http::close_inherited_descriptors(); !closed) {
     return sbx::daemon::refuse(closed.error());
   }
@@ -88,4 +100,6 @@ int main(int argc, char** argv) {
   const std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   const auto arguments = sbx::daemon::parse_arguments(words);
   return arguments ? sbx::daemon::dispatch(*arguments) : sbx::daemon::refuse(arguments.error());
+} catch (const std::bad_alloc&) {
+  return sbx::daemon::tell_out_of_memory();
 }

@@ -24,7 +24,7 @@ TEST(Service, ClosedStandardDescriptorsAreOpenedSoThatNothingElseGetsTheirNumber
   const pid_t child = ::fork();
   if (child == 0) {
     for (const int fd : {0, 1, 2}) ::close(fd);
-    if (!prepare_standard_io()) ::_exit(1);
+    if (!prepare_process()) ::_exit(1);
     char byte = 0;
     if (::read(0, &byte, 1) != 0 || ::write(2, &byte, 1) != 1) ::_exit(2);
     if (::write(1, &byte, 1) != -1 || errno != EBADF) ::_exit(4);
@@ -40,9 +40,24 @@ TEST(Service, AFileThatMayNotGrowIsAnErrorAndNoSignal) {
   const pid_t child = ::fork();
   if (child == 0) {
     const rlimit none{0, 0};
-    if (!prepare_standard_io() || ::setrlimit(RLIMIT_FSIZE, &none) != 0) ::_exit(1);
+    if (!prepare_process() || ::setrlimit(RLIMIT_FSIZE, &none) != 0) ::_exit(1);
     const int file = ::open("/tmp", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
     ::_exit(file >= 0 && ::write(file, "x", 1) == -1 && errno == EFBIG ? 0 : 2);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+}
+
+TEST(Service, ChildrenCanBeWaitedForWhateverTheCallerIgnores) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    (void)::signal(SIGCHLD, SIG_IGN);
+    if (!prepare_process()) ::_exit(1);
+    const pid_t own = ::fork();
+    if (own == 0) ::_exit(7);
+    int status = 0;
+    ::_exit(::waitpid(own, &status, 0) == own && WEXITSTATUS(status) == 7 ? 0 : 2);
   }
   int status = 0;
   ASSERT_EQ(::waitpid(child, &status, 0), child);
