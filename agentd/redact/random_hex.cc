@@ -2,6 +2,8 @@
 
 #include <sys/random.h>
 
+#include <cerrno>
+#include <system_error>
 #include <vector>
 
 namespace agentd::redact {
@@ -11,6 +13,7 @@ std::string random_hex(std::size_t bytes) {
   std::vector<unsigned char> random(bytes);
   // Up to 256 bytes it is never short; a signal can end the wait for the pool.
   while (::getrandom(random.data(), random.size(), 0) != static_cast<ssize_t>(random.size())) {
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "getrandom");
   }
   std::string text;
   for (const unsigned char byte : random) {

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <memory>
 #include <optional>
+#include <system_error>
 #include <vector>
 
 #include "runtime/base/own_limits.h"
@@ -328,8 +329,10 @@ void IdPool::give(IdLease lease) {
 
 std::string new_run_id() {
   std::uint64_t value = 0;
-  // getrandom(2) of 8 bytes cannot fail or be short once the pool is initialised.
+  // getrandom(2) of 8 bytes cannot fail or be short once the pool is initialised; where a filter
+  // refuses it, no id would be anybody's own.
   while (::getrandom(&value, sizeof value, 0) != static_cast<ssize_t>(sizeof value)) {
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "getrandom");
   }
   constexpr char kDigits[] = "0123456789abcdef";
   std::string id(16, '0');

@@ -111,7 +111,7 @@ class IdPool {
 [[nodiscard]] Result<IdLease> lease_session_id(const RuntimeDirectory& directory,
                                                std::uint32_t count, std::uint32_t wanted = 0);
 
-// 16 hexadecimal digits from getrandom(2).
+// 16 hexadecimal digits from getrandom(2). Throws std::system_error where a filter forbids that.
 [[nodiscard]] std::string new_run_id();
 
 }  // namespace sbx::spawn
