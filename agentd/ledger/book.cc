@@ -17,7 +17,9 @@ using store::Statement;
 // The CHECK is the invariant once more, in a place that no mistake of ours can get around.
 // `lines` is [[account, reserved, settled, flagged], …]. What a reservation holds is in its own
 // row, and no index tells the open ones: each page more is written three times for every request.
-// `owners` has whoever may hold something, so that the whole table is read for the dead alone.
+// For IN of three or more SQLite makes a table in memory each time that the CHECK is looked at,
+// which costs more than all the rest of a row. `owners` has whoever may hold something, so that the
+// whole table is read for the dead alone.
 constexpr char kSchema[] = R"(
 CREATE TABLE IF NOT EXISTS accounts(
   name TEXT PRIMARY KEY,
@@ -29,7 +31,7 @@ CREATE TABLE IF NOT EXISTS accounts(
 CREATE TABLE IF NOT EXISTS reservations(
   id TEXT PRIMARY KEY,
   owner TEXT NOT NULL,
-  state TEXT NOT NULL CHECK(state IN ('reserved', 'settled', 'released')),
+  state TEXT NOT NULL CHECK(state = 'reserved' OR state = 'settled' OR state = 'released'),
   note TEXT NOT NULL DEFAULT '',
   opened_ms INTEGER NOT NULL,
   closed_ms INTEGER,
@@ -47,6 +49,14 @@ UPDATE reservations SET lines =
 INSERT OR IGNORE INTO owners SELECT owner FROM reservations WHERE state = 'reserved';
 DROP INDEX IF EXISTS open_reservations;
 DROP TABLE lines;
+)";
+
+// From a file whose reservations have a CHECK with IN. A CHECK cannot be altered.
+constexpr char kToPlainCheck[] = "ALTER TABLE reservations RENAME TO reservations_before";
+constexpr char kFromListCheck[] = R"(
+INSERT INTO reservations SELECT id, owner, state, note, opened_ms, closed_ms, lines
+  FROM reservations_before;
+DROP TABLE reservations_before;
 )";
 
 // A bound that no sum of two overflows at.
@@ -159,7 +169,21 @@ sbx::Result<void> Book::make_tables() {
   SBX_TRY(database_.execute(kSchema));
   SBX_ASSIGN(const bool older, database_.has("table", "lines"));
   if (older) SBX_TRY(database_.execute(kFromLinesTable));
+  SBX_TRY(use_plain_check());
   return add_owner();
+}
+
+sbx::Result<void> Book::use_plain_check() {
+  {
+    SBX_ASSIGN(Statement select, database_.statement("SELECT 1 FROM sqlite_schema WHERE"
+                                                     " name = 'reservations' AND"
+                                                     " instr(sql, 'CHECK(state IN') > 0"));
+    SBX_ASSIGN(const bool is_list, select.step());
+    if (!is_list) return {};
+  }
+  SBX_TRY(database_.execute(kToPlainCheck));
+  SBX_TRY(database_.execute(kSchema));
+  return database_.execute(kFromListCheck);
 }
 
 sbx::Result<void> Book::add_owner() {
@@ -181,25 +205,31 @@ sbx::Result<Grant> Book::reserve(const Reservation& reservation, const Reservati
 }
 
 sbx::Result<Grant> Book::reserve_inside(const Reservation& reservation) {
-  SBX_ASSIGN(const auto known, find(reservation.id));
-  if (known && known->standing == Standing::kReserved) return Grant{.granted = true};  // again
-  if (known) return sbx::invalid(reservation.id + " is over");
   std::vector<Held> lines;
   for (const Line& line : reservation.lines) {
     SBX_ASSIGN(Grant room, room_for(line));
-    if (!room.granted) return room;
+    if (!room.granted) return again_or(reservation.id, std::move(room));
     lines.push_back({.account = line.account, .reserved = line.amount});
   }
-  for (const Line& line : reservation.lines) SBX_TRY(hold(line));
   SBX_ASSIGN(Statement insert,
              database_.statement("INSERT INTO reservations(id, owner, state, opened_ms, lines)"
-                                 " VALUES(?1, ?2, 'reserved', ?3, ?4)"));
+                                 " VALUES(?1, ?2, 'reserved', ?3, ?4) ON CONFLICT DO NOTHING"));
   insert.bind(1, reservation.id)
       .bind(2, options_.owner)
       .bind(3, options_.now())
       .bind(4, text_of(lines));
-  SBX_TRY(insert.run());
+  SBX_ASSIGN(const int rows, insert.run_and_count());
+  if (rows == 0) return again_or(reservation.id, Grant{.granted = true});
+  for (const Line& line : reservation.lines) SBX_TRY(hold(line));
   return Grant{.granted = true};
+}
+
+// What is answered for a reservation that is there already; `otherwise` for one that is not.
+sbx::Result<Grant> Book::again_or(const std::string& id, Grant otherwise) {
+  SBX_ASSIGN(const auto known, find(id));
+  if (!known) return otherwise;
+  if (known->standing == Standing::kReserved) return Grant{.granted = true};
+  return sbx::invalid(id + " is over");
 }
 
 sbx::Result<Grant> Book::room_for(const Line& line) {

@@ -91,6 +91,11 @@ sbx::Result<void> Statement::run() {
   return {};
 }
 
+sbx::Result<int> Statement::run_and_count() {
+  SBX_TRY(run());
+  return ::sqlite3_changes(database_of(statement_));
+}
+
 std::int64_t Statement::integer(int column) const {
   return ::sqlite3_column_int64(statement_, column);
 }

@@ -39,6 +39,8 @@ class Statement {
   [[nodiscard]] sbx::Result<bool> step();
   // For statements that give no row.
   [[nodiscard]] sbx::Result<void> run();
+  // The same; how many rows it inserted, changed or removed.
+  [[nodiscard]] sbx::Result<int> run_and_count();
 
   [[nodiscard]] std::int64_t integer(int column) const;
   [[nodiscard]] std::string text(int column) const;

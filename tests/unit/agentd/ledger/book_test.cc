@@ -225,6 +225,37 @@ INSERT INTO lines VALUES('over', 'a', 60, 7, 1), ('open', 'a', 20, 0, 0), ('open
   expect_balance(again, 10, 0, "a");
 }
 
+// The table of agentd while its CHECK was a list.
+TEST_F(BookTest, AFileWithAListOfStatesKeepsItsReservations) {
+  store::Database database = open_database();
+  ASSERT_TRUE(database.execute(R"(
+CREATE TABLE accounts(name TEXT PRIMARY KEY, cap INTEGER NOT NULL,
+  settled INTEGER NOT NULL DEFAULT 0, reserved INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
+CREATE TABLE reservations(
+  id TEXT PRIMARY KEY,
+  owner TEXT NOT NULL,
+  state TEXT NOT NULL CHECK(state IN ('reserved', 'settled', 'released')),
+  note TEXT NOT NULL DEFAULT '',
+  opened_ms INTEGER NOT NULL,
+  closed_ms INTEGER,
+  lines TEXT NOT NULL DEFAULT '[]'
+) WITHOUT ROWID;
+INSERT INTO accounts VALUES('a', 100, 7, 20);
+INSERT INTO reservations VALUES('over', 'earlier', 'settled', '', 1, 2, '[["a",60,7,1]]'),
+  ('open', 'earlier', 'reserved', '', 1, NULL, '[["a",20,0,0]]');
+)"));
+  Book book = open(database);
+  const auto settled = book.settle("over", {{"a", 1}});
+  ASSERT_TRUE(settled);
+  EXPECT_EQ(settled->lines.at(0).billed, 7);
+  ASSERT_TRUE(book.settle("open", {{"a", 3}}));
+  expect_balance(book, 10, 0, "a");
+  auto lists = database.statement("SELECT count(*) FROM sqlite_schema WHERE sql LIKE '% IN (%'");
+  ASSERT_TRUE(*lists->step());
+  EXPECT_EQ(lists->integer(0), 0);
+  EXPECT_FALSE(database.execute("UPDATE reservations SET state = 'other'"));
+}
+
 TEST_F(BookTest, LinesThatTheDiskHasChangedAreAnError) {
   store::Database database = open_database();
   Book book = open(database);
