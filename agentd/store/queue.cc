@@ -8,6 +8,7 @@
 #include <deque>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "runtime/base/scope_exit.h"
@@ -36,11 +37,12 @@ struct Queue::State {
   std::condition_variable given;
   std::deque<Job> jobs;  // under the mutex, as the next
   bool ending = false;
+  bool waking = false;  // the loop's: at the end of its turn
   std::thread thread;
 };
 
 Queue::Queue(sbx::async::Loop& loop, Database database)
-    : loop_(loop), state_(std::make_unique<State>(loop, std::move(database))) {
+    : loop_(loop), state_(std::make_shared<State>(loop, std::move(database))) {
   // Signals are for the loop's thread, which reads them from a signalfd.
   sigset_t all;
   sigset_t before;
@@ -64,7 +66,13 @@ void Queue::add(Job job) {
     const std::lock_guard lock(state_->mutex);
     state_->jobs.push_back(std::move(job));
   }
-  state_->given.notify_one();
+  if (std::exchange(state_->waking, true)) return;
+  loop_.post([weak = std::weak_ptr(state_)] {
+    const auto state = weak.lock();
+    if (!state) return;  // the queue is gone
+    state->waking = false;
+    state->given.notify_one();
+  });
 }
 
 void Queue::State::serve() {

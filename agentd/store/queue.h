@@ -4,10 +4,11 @@
 // Its functions are called on the loop; the jobs run on the thread, one after another in the order
 // in which they were given. Writes that wait together become one transaction, with those that are
 // given before it is committed: a page that several of them change is written once, and the loop is
-// woken once. What a job gave is told only when it is committed. When one of them fails, or the
-// commit does, all are rolled back and each is run again in a transaction of its own, so that none
-// fails for another's sake; one that was alone too, which may then wait twice for another program
-// that holds the file.
+// woken once. So the thread is woken when the loop's turn is over; before that it could only take
+// the processor from it, where they share one. What a job gave is told only when it is committed.
+// When one of them fails, or the commit does, all are rolled back and each is run again in a
+// transaction of its own, so that none fails for another's sake; one that was alone too, which may
+// then wait twice for another program that holds the file.
 //
 // A job owns its data (captures by value, or references to what outlives the Queue), as its
 // awaiting coroutine may be destroyed before it runs. It must not throw.
@@ -33,7 +34,8 @@ class Queue {
   Queue(sbx::async::Loop& loop, Database database);
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
-  // Blocks until the jobs that were given have run.
+  // Blocks until the jobs that were given have run, also those of which the thread was not told
+  // yet.
   ~Queue();
 
   // A job with one transaction at most (in_transaction) and nothing else that cannot be undone: it
@@ -105,7 +107,7 @@ class Queue {
   void add(Job job);
 
   sbx::async::Loop& loop_;
-  std::unique_ptr<State> state_;
+  std::shared_ptr<State> state_;  // shared with nobody; what the loop is to do may outlive it
 };
 
 }  // namespace agentd::store

@@ -98,6 +98,8 @@ TEST_F(QueueTest, WhatIsGivenBeforeTheCommitIsPartOfIt) {
         return t.insert(1)();
       };
       t.queue_->give(first, [&t](const Result<std::int64_t>&) { t.told_ += "1 "; });
+      (void)co_await t.loop_.next_turn();
+      (void)co_await t.loop_.next_turn();
       begun.get_future().wait();
       // In the same transaction, nobody else sees what the first has written.
       auto second = [&t, &other]() -> Result<std::int64_t> {
@@ -116,6 +118,25 @@ TEST_F(QueueTest, WhatIsGivenBeforeTheCommitIsPartOfIt) {
   EXPECT_EQ(told_, "1 2 ");
   EXPECT_EQ(rows(), "1 2 ");
   EXPECT_EQ(together_, std::vector<bool>({true, true}));
+}
+
+TEST_F(QueueTest, WhatIsGivenInOneTurnOfTheLoopIsOneTransaction) {
+  struct Body {
+    static Task<void> run(QueueTest& t) {
+      for (std::int64_t n = 1; n <= 20; ++n) {
+        t.give(n);
+        // Takes the thread's own time for a write, and more.
+        Database other = t.open();
+        auto select = other.statement("SELECT count(*) FROM t");
+        EXPECT_TRUE(*select->step());
+        EXPECT_EQ(select->integer(0), 0);
+      }
+      co_await t.written();
+    }
+  };
+  run(Body::run(*this));
+  EXPECT_EQ(together_, std::vector<bool>(20, true));
+  EXPECT_EQ(database_.rollbacks(), 0U);
 }
 
 TEST_F(QueueTest, AWriteIsCommittedWhenItIsTold) {
