@@ -1,15 +1,17 @@
 #include "http/connection/response_head.h"
 
+#include <algorithm>
 #include <array>
 
 namespace sbx::http {
 namespace {
 
 void append_clean(std::string& head, std::string_view text) {
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    head += (byte < 0x20 && c != '\t') || byte == 0x7F ? ' ' : c;
-  }
+  const std::size_t from = head.size();
+  head += text;
+  std::replace_if(
+      head.begin() + static_cast<std::ptrdiff_t>(from), head.end(),
+      [](unsigned char byte) { return (byte < 0x20 && byte != '\t') || byte == 0x7F; }, ' ');
 }
 
 void append_field(std::string& head, std::string_view name, std::string_view value) {

@@ -5,6 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 
@@ -14,15 +15,29 @@ namespace {
 std::atomic<Level> least_level{Level::kInfo};
 std::atomic<std::uint64_t> dropped{0};
 
+constexpr std::size_t kUsualLine = 384;
+
+bool is_plain(char c) {
+  return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\';
+}
+
+// The last digits of the number, over the `count` characters from `at` on.
+void put_digits(std::string& text, std::size_t at, std::size_t count, std::int64_t number) {
+  for (; count > 0; number /= 10) text[at + --count] = static_cast<char>('0' + number % 10);
+}
+
 // Bytes from outside 0x20–0x7e go escaped: a log line is ASCII whatever a client sent.
 void append_string(std::string& text, std::string_view value) {
   text += '"';
+  const auto special = std::find_if_not(value.begin(), value.end(), is_plain);
+  text.append(value.begin(), special);
+  value.remove_prefix(static_cast<std::size_t>(special - value.begin()));
   for (const char c : value) {
     const auto byte = static_cast<unsigned char>(c);
     if (c == '"' || c == '\\') {
       text += '\\';
       text += c;
-    } else if (byte < 0x20 || byte > 0x7e) {
+    } else if (!is_plain(c)) {
       text += fmt::format("\\u{:04x}", byte);
     } else {
       text += c;
@@ -105,14 +120,25 @@ std::string utc_time(std::int64_t milliseconds_since_epoch) {
   const time_t seconds = (milliseconds_since_epoch - rest) / 1000;
   tm parts{};
   (void)::gmtime_r(&seconds, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900,
-                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                     rest);
+  std::string text = "0000-00-00T00:00:00.000Z";
+  put_digits(text, 0, 4, parts.tm_year + 1900);
+  put_digits(text, 5, 2, parts.tm_mon + 1);
+  put_digits(text, 8, 2, parts.tm_mday);
+  put_digits(text, 11, 2, parts.tm_hour);
+  put_digits(text, 14, 2, parts.tm_min);
+  put_digits(text, 17, 2, parts.tm_sec);
+  put_digits(text, 20, 3, rest);
+  return text;
 }
 
 std::string line(std::int64_t milliseconds, Level level, std::string_view event, Fields fields) {
-  std::string text = fmt::format(R"({{"time":"{}","level":"{}","event":)", utc_time(milliseconds),
-                                 level_name(level));
+  std::string text;
+  text.reserve(kUsualLine);
+  text += R"({"time":")";
+  text += utc_time(milliseconds);
+  text += R"(","level":")";
+  text += level_name(level);
+  text += R"(","event":)";
   append_string(text, event);
   for (const Field& field : fields) {
     if (!append_field(text, field)) break;

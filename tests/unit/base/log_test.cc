@@ -17,6 +17,12 @@ TEST(Log, ALineIsOneJsonObject) {
             R"("run":"ab","count":-3,"seconds":1.5,"ok":true})");
 }
 
+TEST(Log, TimesHaveAllTheirDigits) {
+  EXPECT_EQ(utc_time(0), "1970-01-01T00:00:00.000Z");
+  EXPECT_EQ(utc_time(1709258645007), "2024-03-01T02:04:05.007Z");
+  EXPECT_EQ(utc_time(-1), "1969-12-31T23:59:59.999Z");
+}
+
 TEST(Log, BytesThatAreNotPrintableAreEscaped) {
   const std::string text = line(0, Level::kError, "x", {{"name", "a\"\\\n\x1b\xff"}});
   EXPECT_THAT(text, EndsWith(R"("name":"a\"\\\u000a\u001b\u00ff"})"));
