@@ -43,7 +43,8 @@ void append_escape(std::string& to, char c) {
 void append_quoted(std::string& to, std::string_view text) {
   to += '"';
   while (!text.empty()) {
-    const auto escape = std::find_if(text.begin(), text.end(), needs_escape);
+    const auto escape =
+        std::find_if(text.begin(), text.end(), [](char c) { return needs_escape(c); });
     const auto plain = static_cast<std::size_t>(escape - text.begin());
     to += text.substr(0, plain);
     if (plain == text.size()) break;
@@ -100,10 +101,10 @@ std::size_t Redactor::reach() const {
 
 std::vector<Redactor::Hit> Redactor::find(std::string_view text) const {
   std::vector<Hit> hits;
-  // Names and numbers, which are most of a record, are too short for any.
-  if (text.size() < (own_->empty() ? kMinShapeBytes : kMinSecretBytes)) return hits;
+  // Names and numbers, which are most of a record, are too short for any, as each end of a text is.
+  const std::size_t shortest = own_->empty() ? kMinShapeBytes : kMinSecretBytes;
   ShapeFinder shapes(text);
-  for (std::size_t i = 0; i < text.size();) {
+  for (std::size_t i = 0; i + shortest <= text.size();) {
     if (!starts_[static_cast<unsigned char>(text[i])]) {
       ++i;
       continue;

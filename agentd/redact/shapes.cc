@@ -186,13 +186,13 @@ bool starts_word(std::string_view text, std::size_t at) {
   return i >= 2 && text[i - 1] == '[' && text[i - 2] == '\x1b';
 }
 
-std::bitset<256> first_bytes() {
-  std::bitset<256> set;
+constexpr std::array<bool, 256> first_bytes() {
+  std::array<bool, 256> set{};
   for (const Prefixed& shape : kPrefixed) {
-    set.set(static_cast<unsigned char>(shape.prefix.front()));
+    set[static_cast<unsigned char>(shape.prefix.front())] = true;
   }
   for (const char c : std::string_view("e-ShaAsSbB0123456789")) {
-    set.set(static_cast<unsigned char>(c));
+    set[static_cast<unsigned char>(c)] = true;
   }
   return set;
 }
@@ -311,8 +311,8 @@ std::optional<Shape> ShapeFinder::telegram_token(std::size_t at) {
 }
 
 bool may_start_shape(char c) {
-  static const std::bitset<256> kSet = first_bytes();
-  return kSet.test(static_cast<unsigned char>(c));
+  static constexpr std::array<bool, 256> kSet = first_bytes();
+  return kSet[static_cast<unsigned char>(c)];
 }
 
 std::optional<Shape> ShapeFinder::at(std::size_t at) {
