@@ -75,8 +75,9 @@ class Responder {
   // for begin(): nothing was sent before.
   [[nodiscard]] virtual async::Task<void> send(Response response) = 0;
 
-  // Sends the head of a streamed answer at once. `head.body` is empty. With `length` the body has
-  // exactly that many bytes; without, it is chunked (HTTP/1.0: ends with the connection).
+  // Sends the head of a streamed answer at once, with `head.body`, its first piece, if there is one
+  // already. With `length` the body has exactly that many bytes; without, it is chunked (HTTP/1.0:
+  // ends with the connection).
   virtual void begin(Response head, std::optional<std::uint64_t> length = std::nullopt) = 0;
 
   // One piece of the body, any size; it is held until it is sent, so that 64 KiB are much. Returns
@@ -89,10 +90,11 @@ class Responder {
   // counts what is lost.
   [[nodiscard]] virtual bool try_write(std::string_view bytes) = 0;
 
-  // The end of a streamed answer; returns as write() does, with all delivered to the socket. A
-  // stream that is left without (the handler returned early), or whose length was not reached, is
-  // cut: the connection closes and the client sees an incomplete message.
-  [[nodiscard]] virtual async::Task<bool> finish() = 0;
+  // The end of a streamed answer, with its last piece, if there is one; returns as write() does,
+  // with all delivered to the socket. A stream that is left without (the handler returned early),
+  // or whose length was not reached, is cut: the connection closes and the client sees an
+  // incomplete message.
+  [[nodiscard]] virtual async::Task<bool> finish(std::string last = {}) = 0;
 
   // How far the client is behind the pace at which an answer must be read; at ServerLimits::
   // pace_grace he is left. Zero when nothing waits for him.

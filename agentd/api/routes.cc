@@ -271,18 +271,27 @@ Routes::Task Routes::events(Request& request, Responder& responder, Caller calle
 
 Routes::Task Routes::follow(Request& request, Responder& responder,
                             std::shared_ptr<service::LiveRequest> live, std::int64_t last) {
-  responder.begin(stream_head());
   ++live->followers;
   const sbx::ScopeExit gone([&live] { --live->followers; });
   auto next = static_cast<std::size_t>(last);
-  for (;;) {
+  const auto news = [&live, &next] {
     std::string text;
     for (; next < live->events.size(); ++next) {
       const service::LiveEvent& event = live->events[next];
       text += event_text(event.id, event.kind, event.data.text());
     }
+    return text;
+  };
+  Response head = stream_head();
+  head.body = news();
+  responder.begin(std::move(head));
+  for (;;) {
+    std::string text = news();
+    if (live->sealed) {
+      (void)co_await responder.finish(std::move(text));  // whoever is gone has had all
+      co_return;
+    }
     if (text.empty()) {
-      if (live->sealed) break;
       const auto wake = co_await live->changed.wait(sbx::async::after(kKeepAlive), request.gone);
       if (wake == sbx::async::Wake::kCancelled) co_return;
       if (wake == sbx::async::Wake::kReady) continue;
@@ -291,7 +300,6 @@ Routes::Task Routes::follow(Request& request, Responder& responder,
     const bool sent = co_await responder.write(std::move(text));
     if (!sent) co_return;
   }
-  (void)co_await responder.finish();  // whoever is gone has had all
 }
 
 std::string content_disposition(std::string_view name) {

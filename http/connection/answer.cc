@@ -42,6 +42,7 @@ async::Task<void> Answer::send(Response response) {
 
 void Answer::begin(Response head, std::optional<std::uint64_t> length) {
   queue_head(head, length);
+  if (!head.body.empty() && !queue_piece(std::move(head.body))) output_.break_off();
   output_.flush();
 }
 
@@ -81,15 +82,19 @@ bool Answer::queue_piece(std::string bytes) {
   return true;
 }
 
-async::Task<bool> Answer::write(std::string bytes) {
+async::Task<bool> Answer::queue_in_turn(std::string bytes) {
   if (output_.room(bytes.size()) != PeerLedger::Verdict::kGranted) {
     const bool alone = co_await output_.drained(0);
     if (!alone) co_return false;
   }
-  if (!queue_piece(std::move(bytes))) {
-    output_.break_off();
-    co_return false;
-  }
+  const bool fits = queue_piece(std::move(bytes));
+  if (!fits) output_.break_off();
+  co_return fits;
+}
+
+async::Task<bool> Answer::write(std::string bytes) {
+  const bool queued = co_await queue_in_turn(std::move(bytes));
+  if (!queued) co_return false;
   output_.flush();
   const bool delivered = co_await output_.drained(std::min(terms_.queue_bytes, kMark));
   co_return delivered;
@@ -103,7 +108,11 @@ bool Answer::try_write(std::string_view bytes) {
   return !output_.broken();
 }
 
-async::Task<bool> Answer::finish() {
+async::Task<bool> Answer::finish(std::string last) {
+  if (!last.empty()) {
+    const bool queued = co_await queue_in_turn(std::move(last));
+    if (!queued) co_return false;
+  }
   if (left_.value_or(0) > 0 && !drops_body()) output_.break_off();
   if (chunked_ && !drops_body()) output_.queue("0\r\n\r\n");
   output_.flush();

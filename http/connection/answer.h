@@ -28,7 +28,7 @@ class Answer final : public Responder {
   void begin(Response head, std::optional<std::uint64_t> length) override;
   [[nodiscard]] async::Task<bool> write(std::string bytes) override;
   [[nodiscard]] bool try_write(std::string_view bytes) override;
-  [[nodiscard]] async::Task<bool> finish() override;
+  [[nodiscard]] async::Task<bool> finish(std::string last = {}) override;
   [[nodiscard]] std::chrono::steady_clock::duration behind() const override {
     return output_.behind();
   }
@@ -47,6 +47,8 @@ class Answer final : public Responder {
   void queue_head(const Response& head, std::optional<std::uint64_t> length);
   // One piece with its framing. False: more than the length that was announced.
   [[nodiscard]] bool queue_piece(std::string bytes);
+  // The same once there is room. False: broken.
+  [[nodiscard]] async::Task<bool> queue_in_turn(std::string bytes);
   [[nodiscard]] bool drops_body() const { return terms_.head_only || is_bodiless(status_); }
 
   Output& output_;

@@ -74,7 +74,7 @@ class Answer final : public http::Responder {
     co_return true;
   }
   bool try_write(std::string_view) override { return false; }
-  Task<bool> finish() override { co_return true; }
+  Task<bool> finish(std::string /*last*/) override { co_return true; }
   std::chrono::steady_clock::duration behind() const override { return {}; }
   void leave() override {}
   bool head_only() const override { return false; }

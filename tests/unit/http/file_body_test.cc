@@ -46,7 +46,7 @@ class Recorder final : public Responder {
     co_return body.size() < leaves_after;
   }
   bool try_write(std::string_view) override { return false; }
-  Task<bool> finish() override {
+  Task<bool> finish(std::string /*last*/) override {
     finished = true;
     co_return announced == body.size() || head_only();
   }

@@ -112,6 +112,11 @@ Task<void> promise(Request& request, Responder& responder) {
   (void)co_await responder.finish();
 }
 
+Task<void> ends(Request&, Responder& responder) {
+  responder.begin({200, {}, "text/plain", "first "});
+  (void)co_await responder.finish("last");
+}
+
 Task<void> abandon(Request&, Responder& responder) {
   responder.begin({200, {}, "text/plain", {}});
   (void)co_await responder.write("half");
@@ -144,6 +149,7 @@ void RunningServer::add_routes() {
   simple(Method::kGet, "/fail", fail);
   simple(Method::kGet, "/silent", silent);
   simple(Method::kGet, "/promise", promise);
+  simple(Method::kGet, "/ends", ends);
   simple(Method::kGet, "/abandon", abandon);
   router_.add({Method::kPut, "/upload",
                [this](Request& q, Responder& r) { return upload(seen, q, r); }, BodyMode::kStream,

@@ -24,6 +24,7 @@ TEST(Stream, ArrivesWholeAndInOrderWhateverTheSizeOfItsPieces) {
   }
   EXPECT_EQ(client.ask(http_request("GET", "/stream?pieces=0&size=1")).body, "");
   EXPECT_EQ(client.ask(http_request("GET", "/stream?pieces=3&size=0")).body, "");
+  EXPECT_EQ(client.ask(http_request("GET", "/ends")).body, "first last");
   EXPECT_EQ(client.ask(http_request("GET", "/hello")).status, 200);
 }
 
