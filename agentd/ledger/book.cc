@@ -82,10 +82,15 @@ sbx::Result<void> check(const Reservation& reservation) {
 std::string text_of(const std::vector<Held>& lines) {
   std::string text = "[";
   for (const Held& line : lines) {
-    text += fmt::format("{}[\"{}\",{},{},{}]", text.size() > 1 ? "," : "", line.account,
-                        line.reserved, line.settled, line.flagged ? 1 : 0);
+    text += text.size() > 1 ? ",[\"" : "[\"";
+    text += line.account;
+    text += "\",";
+    text += std::to_string(line.reserved);
+    text += ',';
+    text += std::to_string(line.settled);
+    text += line.flagged ? ",1]" : ",0]";
   }
-  return text + ']';
+  return text += ']';
 }
 
 // Reads what text_of() writes, and SQLite's json_group_array(), which is the same.

@@ -102,11 +102,14 @@ std::string Spending::too_little(Ceiling ceiling) const {
 }
 
 std::string Spending::account(std::string_view unit) const {
-  return fmt::format("request/{}/{}", record_.id, unit);
+  std::string name = "request/";
+  name += record_.id;
+  name += '/';
+  return name.append(unit);
 }
 
 std::string Spending::new_id() {
-  return fmt::format("request/{}/{}", record_.id, ++reservations_);
+  return account(std::to_string(++reservations_));
 }
 
 ledger::Reservation Spending::run_reservation(RunPlan plan) {

@@ -19,12 +19,14 @@ std::string size_text(std::uint64_t bytes) {
 // "numpy 1.24.2, pandas 1.5.3 and 12 more", within `limit` bytes.
 std::string packages_text(const LanguageInfo& language, std::size_t limit) {
   std::string text;
+  text.reserve(limit);
   std::size_t named = 0;
   for (const auto& [name, version] : language.packages) {
-    const std::string item = version.empty() ? name : name + " " + version;
-    if (text.size() + item.size() + 2 > limit) break;
+    const std::size_t size = name.size() + (version.empty() ? 0 : version.size() + 1);
+    if (text.size() + size + 2 > limit) break;
     if (!text.empty()) text += ", ";
-    text += item;
+    text += name;
+    if (!version.empty()) (text += ' ') += version;
     ++named;
   }
   if (named < language.packages.size()) {

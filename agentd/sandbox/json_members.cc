@@ -7,8 +7,12 @@ namespace {
 
 // Where the string that begins at `at` has its closing quote, or the end of the text.
 std::size_t end_of_string(std::string_view json, std::size_t at) {
-  for (++at; at < json.size() && json[at] != '"'; ++at) {
-    if (json[at] == '\\') ++at;
+  for (++at; at < json.size(); ++at) {
+    at = std::min(json.find('"', at), json.size());
+    // It is a closing one unless an odd number of backslashes is before it.
+    std::size_t slash = at;
+    while (json[slash - 1] == '\\') --slash;
+    if ((at - slash) % 2 == 0) break;
   }
   return std::min(at, json.size());
 }

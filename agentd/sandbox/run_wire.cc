@@ -91,6 +91,10 @@ RunResult result_of(const Json& json) {
   return result;
 }
 
+std::string json_string(std::string_view text) {
+  return Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 std::string text_at(const Json& json, const char* name) {
   if (!json.is_object()) return {};
   const auto found = json.find(name);
@@ -113,17 +117,23 @@ std::string_view to_string(Kind kind) {
   return kNames[static_cast<std::size_t>(kind)];
 }
 
+// Not by way of a tree of values, which would hold each file once more.
 std::string run_body(const RunRequest& request) {
-  const double seconds = static_cast<double>(request.wall.count()) / 1000;
-  Json json{{"language", request.language},
-            {"code", request.code},
-            {"limits", {{"wall_seconds", seconds}}},
-            {"collect", "content"}};
-  if (request.stdout_bytes > 0) json["limits"]["stdout_bytes"] = request.stdout_bytes;
-  for (const InputFile& file : request.files) {
-    json["files"].push_back({{"name", file.name}, {"content_base64", file.content_base64}});
+  std::string body = R"({"language":)" + json_string(request.language);
+  body += R"(,"code":)" + json_string(request.code);
+  body += fmt::format(R"(,"limits":{{"wall_seconds":{})",
+                      static_cast<double>(request.wall.count()) / 1000);
+  if (request.stdout_bytes > 0) body += fmt::format(R"(,"stdout_bytes":{})", request.stdout_bytes);
+  body += R"(},"collect":"content")";
+  for (std::size_t i = 0; i < request.files.size(); ++i) {
+    const InputFile& file = request.files[i];
+    body += i == 0 ? R"(,"files":[)" : ",";
+    body += R"({"name":)" + json_string(file.name);
+    body += R"(,"content_base64":")";  // needs no escape
+    body += file.content_base64;
+    body += "\"}";
   }
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return body += request.files.empty() ? "}" : "]}";
 }
 
 RunOutcome parse_run(std::string_view body) {
