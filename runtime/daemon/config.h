@@ -52,6 +52,9 @@ struct DaemonConfig {
   MemoryBudget memory_budget;
   std::uint64_t body_budget = 40 * policy::kMiB;
   std::uint64_t answer_budget = 32 * policy::kMiB;
+  // Not a key: what a file of an answer counts in it besides, for the descriptor that it takes
+  // (fit_host()).
+  std::uint64_t answer_bytes_per_file = 0;
   std::uint32_t drain_seconds = 30;
   std::uint32_t reaper_seconds = 60;
   std::uint64_t stream_buffer = policy::kMiB;

@@ -40,6 +40,7 @@ constexpr std::uint64_t kDescriptorsPerRun = 16;
 constexpr std::uint64_t kDescriptorsPerConnection = 2;
 constexpr std::uint64_t kDescriptorsPerSession = 2;
 constexpr std::uint64_t kOwnDescriptors = 64;
+constexpr std::uint64_t kMostFiles = 1024;  // of one result
 
 std::uint64_t needed_descriptors(const DaemonConfig& config, std::uint64_t sessions) {
   return config.max_running * kDescriptorsPerRun +
@@ -128,25 +129,44 @@ void check_memory(const DaemonConfig& config, std::uint64_t memory,
   }
 }
 
+// The files of results take the rest: those of runs under way a half of it, those of answers that
+// are not read yet the other, as a part of answer_budget.
+void fit_files(DaemonConfig& config, std::uint64_t room, std::vector<std::string>& warnings) {
+  const std::uint64_t half = room / 2;
+  policy::Limits most;
+  most.files = static_cast<std::uint32_t>(
+      std::clamp<std::uint64_t>(half / std::max(config.max_running, 1U), 1, kMostFiles));
+  config.answer_bytes_per_file = config.answer_budget / std::max<std::uint64_t>(half, 1);
+  config.ceilings.lower("files", most);
+  if (most.files >= policy::Limits().files) return;
+  warnings.push_back(
+      fmt::format("a run may give out {} files at most: more descriptors are not left for the "
+                  "files of {} runs (ulimit -n, LimitNOFILE)",
+                  most.files, config.max_running));
+}
+
 // What more than there are would be used up by one user, and nobody else could connect: with fewer,
 // fewer of all that takes some, each in proportion.
 void fit_descriptors(DaemonConfig& config, std::uint64_t descriptors,
                      std::vector<std::string>& warnings) {
-  const std::uint64_t needed = needed_descriptors(config, config.session_max);
-  if (descriptors == 0 || needed <= descriptors) return;
+  if (descriptors == 0) return;
   const std::uint64_t room = std::max(descriptors, kOwnDescriptors) - kOwnDescriptors;
+  const std::uint64_t needed = needed_descriptors(config, config.session_max) - kOwnDescriptors;
+  const std::uint64_t most = room - room / 4;  // a quarter is for files at least
+  if (needed <= most) return fit_files(config, room - needed, warnings);
   for (const Number number : {&DaemonConfig::max_running, &DaemonConfig::max_connections,
                               &DaemonConfig::max_connections_per_peer, &DaemonConfig::session_max,
                               &DaemonConfig::session_max_per_peer}) {
-    const std::uint64_t share = config.*number * room / (needed - kOwnDescriptors);
+    const std::uint64_t share = config.*number * most / needed;
     config.*number = static_cast<std::uint32_t>(std::max<std::uint64_t>(share, 1));
   }
   warnings.push_back(fmt::format(
       "what max_running, max_connections and sessions.max allow needs about {} descriptors, and "
-      "this process may have {} (ulimit -n, LimitNOFILE): they are lowered to {}, {} ({} for one "
-      "user) and {} ({})",
-      needed, descriptors, config.max_running, config.max_connections,
+      "this process may have {} (ulimit -n, LimitNOFILE), a quarter for the files of results: they "
+      "are lowered to {}, {} ({} for one user) and {} ({})",
+      needed + kOwnDescriptors, descriptors, config.max_running, config.max_connections,
       config.max_connections_per_peer, config.session_max, config.session_max_per_peer));
+  fit_files(config, room / 4, warnings);
 }
 
 }  // namespace

@@ -28,8 +28,8 @@ struct HostSide {
 // kHost for a user or an image that is not there (kInvalid for a user that is root, or no image's
 // name). What may work all the same comes back as warnings: a budget above the host's memory
 // (limits are seldom used up), a user who would not be needed now, and numbers of runs,
-// connections and sessions that the descriptors are not enough for, which are lowered. Reads the
-// host's users and images.
+// connections and sessions that the descriptors are not enough for, which are lowered, and with
+// them the files that one run may give out. Reads the host's users and images.
 [[nodiscard]] Result<std::vector<std::string>> fit_host(DaemonConfig& config,
                                                         const policy::RuntimeConfig& runtime,
                                                         const HostSide& host);

@@ -8,6 +8,7 @@
 #include <map>
 
 #include "runtime/base/base64.h"
+#include "runtime/base/own_limits.h"
 #include "runtime/base/sys.h"
 #include "runtime/base/utf8.h"
 #include "runtime/daemon/json_parts.h"
@@ -33,9 +34,13 @@ std::string_view KeptFiles::common_mark() const {
 
 collect::FileSink KeptFiles::sink() {
   return [this](collect::CollectedFile& file, int fd) -> Result<void> {
-    SBX_ASSIGN(UniqueFd copy, sys::duplicate_above(fd, 0));
+    auto copy = sys::duplicate_above(fd, 0);
+    if (!copy && !scarcity_fix(copy.error().sys_errno).empty()) {
+      shortage_ = name_scarcity(copy.error());
+    }
+    if (!copy) return unexpected(std::move(copy).error());
     file.content = fmt::format("{}{:08}", secret_, files_.size());
-    files_.push_back({encode_base64(*file.content), std::move(copy), file.size});
+    files_.push_back({encode_base64(*file.content), *std::move(copy), file.size});
     bytes_ += file.size;
     return {};
   };

@@ -28,6 +28,10 @@ class KeptFiles {
   // For RunHooks; this object must stay where it is until the run is over.
   [[nodiscard]] collect::FileSink sink();
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  [[nodiscard]] std::size_t count() const { return files_.size(); }
+  // Why a file could not be kept, where that was for want of our own descriptors or memory: then
+  // the result is not the run's.
+  [[nodiscard]] const std::optional<Error>& shortage() const { return shortage_; }
 
  private:
   friend class ResultBody;
@@ -42,6 +46,7 @@ class KeptFiles {
   std::string secret_;  // SECURITY: random, so that no program can write a mark itself
   std::vector<Kept> files_;
   std::uint64_t bytes_ = 0;
+  std::optional<Error> shortage_;
 };
 
 // stdout or stderr within a result: the inside of the JSON string and, where the bytes are not

@@ -9,11 +9,11 @@
 #include "runtime/base/log.h"
 #include "runtime/base/scope_exit.h"
 #include "runtime/collect/make_outcome.h"
+#include "runtime/collect/verdict.h"
 #include "runtime/daemon/audit_event.h"
 #include "runtime/daemon/config_check.h"
 #include "runtime/daemon/event_stream.h"
 #include "runtime/daemon/json_parts.h"
-#include "runtime/daemon/result_body.h"
 #include "runtime/daemon/retry_after.h"
 #include "runtime/daemon/run_driver.h"
 #include "runtime/spawn/spawner.h"
@@ -320,8 +320,13 @@ Task<void> RunService::finish(Live& live) {
     }
   }
   live.sandboxed.reset();
-  live.ticket->keep_only(
-      {live.files.bytes(), live.outcome.stdout_bytes.size() + live.outcome.stderr_bytes.size()});
+  if (live.files.shortage() && !live.outcome.error) {
+    live.outcome.status = collect::Status::kSandboxError;
+    live.outcome.error = collect::error_info(*live.files.shortage());
+  }
+  live.ticket->keep_only({live.files.bytes(), live.outcome.stdout_bytes.size() +
+                                                  live.outcome.stderr_bytes.size() +
+                                                  bytes_for(live.files)});
   record(live);
   if (!parts_.sync_each_line) co_return;
   auto sync = [file = parts_.audit.file(), head = parts_.audit.head()] {
@@ -357,8 +362,9 @@ Task<void> RunService::answer(Live& live) {
     reads = co_await responder.write(live.events.result_prefix());
   }
   const std::uint64_t held_files = live.files.bytes();
+  const std::uint64_t for_descriptors = bytes_for(live.files);
   ResultBody body(std::move(live.outcome), std::move(live.files));
-  live.ticket->keep_only({held_files, body.bytes()});
+  live.ticket->keep_only({held_files, body.bytes() + for_descriptors});
   while (reads) {
     auto piece = body.next();
     if (!piece) {

@@ -27,6 +27,7 @@
 #include "runtime/daemon/audit_log.h"
 #include "runtime/daemon/metrics.h"
 #include "runtime/daemon/readiness.h"
+#include "runtime/daemon/result_body.h"
 #include "runtime/daemon/run_request.h"
 #include "runtime/sandbox.h"
 #include "runtime/workspace/workspace.h"
@@ -44,7 +45,8 @@ struct RunServiceParts {
   Metrics& metrics;
   const RequestRules& rules;
   std::chrono::seconds queue_time{60};
-  bool sync_each_line = false;  // the audit file, before each result is sent
+  std::uint64_t answer_bytes_per_file = 0;  // see DaemonConfig
+  bool sync_each_line = false;              // the audit file, before each result is sent
 };
 
 // A session's share of a run.
@@ -100,6 +102,10 @@ class RunService {
   [[nodiscard]] async::Task<void> finish(Live& live);
   [[nodiscard]] async::Task<void> answer(Live& live);
   void record(Live& live);
+  // What their descriptors count in the budget of answers.
+  [[nodiscard]] std::uint64_t bytes_for(const KeptFiles& files) const {
+    return files.count() * parts_.answer_bytes_per_file;
+  }
 
   RunServiceParts parts_;
   async::Cancellation closing_;

@@ -155,6 +155,7 @@ RunServiceParts Service::parts() {
           .metrics = metrics_,
           .rules = started_.rules,
           .queue_time = seconds(config.queue_seconds),
+          .answer_bytes_per_file = config.answer_bytes_per_file,
           .sync_each_line = config.audit_sync_seconds == 0};
 }
 

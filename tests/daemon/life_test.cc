@@ -118,12 +118,12 @@ TEST_P(DaemonLife, OneUserCannotUseUpFewDescriptors) {
   start();
   EXPECT_THAT(log(), HasSubstr("they are lowered to"));
   const Json admission = Json::parse(ask("GET", "/v1/info").body)["admission"];
-  EXPECT_EQ(admission["max_connections"], 38);
-  ASSERT_EQ(admission["max_connections_per_peer"], 19);
-  EXPECT_EQ(admission["max_running"], 2);
+  EXPECT_EQ(admission["max_connections"], 29);
+  ASSERT_EQ(admission["max_connections_per_peer"], 14);
+  EXPECT_EQ(admission["max_running"], 1);
   ASSERT_TRUE(wait_for_metric("sbxd_connections", 1)) << "the one that asks";
   std::vector<RawClient> all;
-  for (int i = 0; i < 19; ++i) {
+  for (int i = 0; i < 14; ++i) {
     all.push_back(connect());
     EXPECT_EQ(all.back().ask(http_request("GET", "/healthz")).status, 200) << i;
   }

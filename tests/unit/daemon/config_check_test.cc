@@ -148,22 +148,40 @@ TEST(DaemonConfigHost, BudgetsAboveItsMemoryAreWarnings) {
 }
 
 TEST(DaemonConfigHost, WhatDescriptorsAreNotEnoughForIsLowered) {
-  EXPECT_THAT(warnings("", {.descriptors = 5136}), IsEmpty());
+  EXPECT_THAT(warnings("", {.descriptors = 13'328}), IsEmpty());
   auto config = parse_daemon_config("image = \"host\"\n", "f");
   ASSERT_TRUE(config);
   const auto warned = fit_host(*config, {}, {.descriptors = 1024});
   ASSERT_TRUE(warned);
-  EXPECT_THAT(*warned, ElementsAre(HasSubstr("needs about 5136 descriptors, and this process may "
-                                             "have 1024 (ulimit -n, LimitNOFILE): they are "
-                                             "lowered to 12, 193 (96 for one user) and 189 (18)")));
-  EXPECT_EQ(config->max_running, 12U);
-  EXPECT_EQ(config->max_connections, 193U);
-  EXPECT_EQ(config->max_connections_per_peer, 96U);
-  EXPECT_EQ(config->session_max, 189U);
-  EXPECT_EQ(config->session_max_per_peer, 18U);
+  EXPECT_THAT(*warned,
+              ElementsAre(AllOf(HasSubstr("needs about 5136 descriptors, and this process may have "
+                                          "1024 (ulimit -n, LimitNOFILE)"),
+                                HasSubstr("lowered to 9, 145 (72 for one user) and 141 (14)")),
+                          HasSubstr("a run may give out 13 files at most")));
+  EXPECT_EQ(config->max_running, 9U);
+  EXPECT_EQ(config->max_connections, 145U);
+  EXPECT_EQ(config->max_connections_per_peer, 72U);
+  EXPECT_EQ(config->session_max, 141U);
+  EXPECT_EQ(config->session_max_per_peer, 14U);
+  EXPECT_EQ(config->ceilings.text("files"), "13");
+  // Files of answers that fill the budget take no more than the rest.
+  EXPECT_EQ(config->answer_budget / config->answer_bytes_per_file, 120U);
   ASSERT_TRUE(fit_host(*config, {}, {.descriptors = 1}));
   EXPECT_EQ(config->max_running, 1U) << "of each there is one";
   EXPECT_EQ(config->session_max_per_peer, 1U);
+}
+
+// What is in between lowers the files of a run alone.
+TEST(DaemonConfigHost, FilesOfRunsTakeWhatIsLeft) {
+  auto config = parse_daemon_config("image = \"host\"\n[ceilings]\nfiles = 50\n", "f");
+  ASSERT_TRUE(config);
+  const auto warned = fit_host(*config, {}, {.descriptors = 10'000});
+  ASSERT_TRUE(warned);
+  EXPECT_THAT(*warned, ElementsAre(HasSubstr("a run may give out 38 files at most")));
+  EXPECT_EQ(config->max_running, 64U);
+  EXPECT_EQ(config->ceilings.text("files"), "38");
+  ASSERT_TRUE(fit_host(*config, {}, {.descriptors = 1'000'000}));
+  EXPECT_EQ(config->ceilings.text("files"), "38") << "never raised";
 }
 
 TEST(DaemonConfigHost, StoredSessionsTakeNobodyElsesDescriptors) {
@@ -175,8 +193,8 @@ TEST(DaemonConfigHost, StoredSessionsTakeNobodyElsesDescriptors) {
   ASSERT_FALSE(more);
   EXPECT_EQ(more.error().code, ErrorCode::kHost);
   EXPECT_THAT(more.error().detail, HasSubstr("300 sessions are stored"));
-  EXPECT_THAT(more.error().fix, HasSubstr("allow at least 1242 "));
-  EXPECT_TRUE(check_stored(*config, 300, 1242));
+  EXPECT_THAT(more.error().fix, HasSubstr("allow at least 1098 "));
+  EXPECT_TRUE(check_stored(*config, 300, 1098));
 }
 
 }  // namespace

@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
+#include <vector>
 
 #include "runtime/base/base64.h"
 #include "runtime/base/sys.h"
@@ -41,6 +43,35 @@ std::string text_of(ResultBody& body) {
     text += **piece;
   }
 }
+
+// Not under the sanitizer, which itself opens pipes to see what memory is an object's.
+#if !defined(__has_feature)
+#define __has_feature(feature) 0
+#endif
+#if !__has_feature(undefined_behavior_sanitizer)
+TEST(KeptFiles, WantOfOurOwnDescriptorsIsTheResultsTrouble) {
+  KeptFiles files;
+  const collect::FileSink sink = files.sink();
+  collect::CollectedFile file;
+  EXPECT_FALSE(sink(file, -1));
+  EXPECT_FALSE(files.shortage()) << "that is the file's";
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit few{64, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &few), 0);
+  const UniqueFd fd = file_with("x");
+  std::vector<UniqueFd> taken;
+  while (auto copy = sys::duplicate_above(fd.get(), 0)) taken.push_back(*std::move(copy));
+  const bool kept = sink(file, fd.get()).has_value();
+  taken.clear();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_FALSE(kept);
+  ASSERT_TRUE(files.shortage());
+  EXPECT_EQ(files.shortage()->code, ErrorCode::kHost);
+  EXPECT_FALSE(files.shortage()->fix.empty());
+  EXPECT_EQ(files.count(), 0U);
+}
+#endif
 
 TEST(ResultBody, WithoutFilesIsTheOutcomesJson) {
   collect::Outcome outcome;
