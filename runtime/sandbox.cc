@@ -212,6 +212,10 @@ Result<void> Sandbox::check_image() const {
   return {};
 }
 
+Result<void> Sandbox::check_records() const {
+  return state_->directory->check_there();
+}
+
 Result<collect::Outcome> Sandbox::run(const plan::Request& request, RunHooks hooks) {
   SBX_ASSIGN(const std::unique_ptr<Run> run, start(request, std::move(hooks)));
   return finish(*run);

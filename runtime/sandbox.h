@@ -136,6 +136,9 @@ class Sandbox {
   void note_spawner_silence(bool silent);
   // Whether the image that runs start from can be opened: as start() says it.
   [[nodiscard]] Result<void> check_image() const;
+  // kHost, with the fix, where the directory of the runs' records was removed meanwhile: no run can
+  // start any more.
+  [[nodiscard]] Result<void> check_records() const;
   // The plan in words, without a process (sbx-run explain). Fails as open() and start() would.
   [[nodiscard]] static Result<std::string> explain(SandboxOptions options,
                                                    const plan::Request& request);

@@ -45,6 +45,13 @@ std::optional<Problem> Readiness::problem() {
                    .fix = shortage_->fix,
                    .retry_after = kRetrySoon};
   }
+  if (const auto there = sandbox_.check_records(); !there) {
+    return Problem{.status = 503,
+                   .code = "host_lacks",
+                   .detail = "No run can start: " + to_string(there.error()) + ".",
+                   .fix = there.error().fix,
+                   .retry_after = kRetryLater};
+  }
   if (auto usable = check_audit(); !usable) {
     const std::string& fix = usable.error().fix;
     return Problem{.status = 503,

@@ -251,6 +251,18 @@ bool RuntimeDirectory::is_dead(std::string_view record) const {
   return lock(fd->get());
 }
 
+Result<void> RuntimeDirectory::check_there() const {
+  for (const UniqueFd* const part : {&runs_, &ids_}) {
+    struct stat info{};
+    if (::fstat(part->get(), &info) != 0) return sys_error("fstat", path_);
+    if (info.st_nlink > 0) continue;
+    return host_lacks("records", 0, path_ + " was removed while it was in use",
+                      "start this anew, and keep what cleans up from " + path_ +
+                          ", or name another place with runtime_dir in runtime.toml");
+  }
+  return {};
+}
+
 std::vector<std::string> RuntimeDirectory::remove_dead_records() const {
   std::vector<std::string> removed;
   auto again = sys::open_at(runs_.get(), ".", O_RDONLY | O_DIRECTORY);

@@ -30,6 +30,9 @@ class RuntimeDirectory {
   // record, which is gone again afterwards; else the place of those that are not must take a file.
   [[nodiscard]] static Result<void> check(const std::string& configured);
 
+  // kHost, with the fix, where it was removed since it was opened: no record can be made then.
+  [[nodiscard]] Result<void> check_there() const;
+
   [[nodiscard]] int runs_fd() const { return runs_.get(); }
   [[nodiscard]] int ids_fd() const { return ids_.get(); }
   [[nodiscard]] const std::string& path() const { return path_; }

@@ -171,6 +171,19 @@ TEST_P(DaemonReadiness, AnImageThatIsGoneIsToldByHealthUntilItIsBack) {
   EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok");
 }
 
+TEST_P(DaemonReadiness, ARuntimeDirectoryThatIsGoneIsToldByHealth) {
+  const std::string runtime = directory().path() + "/runtime-of-its-own";
+  ground().set_runtime("runtime_dir = \"" + runtime + "\"\n");
+  start();
+  EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok") << "control";
+  std::filesystem::remove_all(runtime);
+  for (const RawReply& refused : {ask("POST", "/v1/run", kSleep), ask("GET", "/healthz")}) {
+    EXPECT_EQ(refused.status, 503);
+    EXPECT_EQ(problem_of(refused)["code"], "host_lacks");
+    EXPECT_THAT(problem_of(refused).value("detail", ""), HasSubstr(runtime + " was removed"));
+  }
+}
+
 TEST_P(DaemonReadiness, NoRunStartsWhileTheAuditFileIsNotInItsPlace) {
   start();
   std::filesystem::rename(audit_file(), audit_file() + ".old");

@@ -173,6 +173,16 @@ TEST_F(Directories, ThatTakeNoRecordAreNamedWithTheFixByTheRunAndByWhoeverLooks)
   expect_named(to_be_made, top_);
 }
 
+TEST_F(Directories, ThatAreRemovedWhileInUseAreNamedWithTheFix) {
+  EXPECT_TRUE(directory_->check_there());
+  fs::remove_all(path_of("run"));
+  const auto gone = directory_->check_there();
+  ASSERT_FALSE(gone);
+  EXPECT_EQ(gone.error().code, ErrorCode::kHost);
+  EXPECT_THAT(gone.error().detail, HasSubstr(path_of("run") + " was removed"));
+  EXPECT_THAT(gone.error().fix, HasSubstr("runtime_dir"));
+}
+
 TEST_F(Directories, AreTheSameWithASlashAtTheirEnd) {
   EXPECT_EQ(RuntimeDirectory::path_for(path_of("run//")), path_of("run"));
   EXPECT_EQ(RuntimeDirectory::path_for("/"), "/");
