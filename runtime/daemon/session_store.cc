@@ -82,9 +82,11 @@ Result<std::vector<std::string>> names_in(int directory) {
 // Each tree by itself: below the session's directory its longest paths would be too long.
 Result<void> remove_session(int top, const std::string& name) {
   {
-    SBX_ASSIGN(const UniqueFd session, open_inside(top, name, O_PATH | O_DIRECTORY));
-    SBX_ASSIGN(const auto names, names_in(session.get()));
-    for (const std::string& each : names) SBX_TRY(remove_beside(session.get(), each));
+    const auto session = open_inside(top, name, O_PATH | O_DIRECTORY);
+    if (!session && session.error().sys_errno == ENOENT) return {};
+    if (!session) return unexpected(session.error());
+    SBX_ASSIGN(const auto names, names_in(session->get()));
+    for (const std::string& each : names) SBX_TRY(remove_beside(session->get(), each));
   }
   if (::unlinkat(top, name.c_str(), AT_REMOVEDIR) != 0) return sys_error("rmdir", name);
   return {};
@@ -262,7 +264,8 @@ Result<void> SessionStore::rewrite(int session, const SessionRecord& record) con
 
 Result<Leftover> SessionStore::set_aside(const std::string& id) const {
   std::string gone = std::string(kGonePrefix) + id;
-  if (::renameat(top_.get(), id.c_str(), top_.get(), gone.c_str()) != 0) {
+  // Whoever removed it before us leaves nothing to set aside.
+  if (::renameat(top_.get(), id.c_str(), top_.get(), gone.c_str()) != 0 && errno != ENOENT) {
     return sys_error("rename", id);
   }
   SBX_TRY(sync(top_.get(), "sessions"));

@@ -69,6 +69,7 @@ TEST(OpenApi, ASessionsRunTakesWhatARunTakesAndWait) {
 TEST(OpenApi, HasEveryFieldOfAResult) {
   collect::Outcome outcome;
   outcome.stdout_bytes = outcome.stderr_bytes = "\xff";
+  outcome.workspace.emplace();
   const Json result = Json::parse(to_json(outcome));
   const Json& schema = document()["components"]["schemas"]["Result"];
   std::set<std::string> described = keys(schema["properties"]);
