@@ -81,7 +81,7 @@ bool is_spawner_silent(std::string_view operation, int sys_errno) {
 
 namespace {
 
-// An errno from the spawner: 0 means that the step succeeded, -1 that it could not become an
+// An errno from the spawner: 0 means that the step succeeded; negative, that it could not become an
 // ordinary process.
 // It takes milliseconds, on a busy host seconds; for a stopped spawner nobody waits without end.
 Result<void> await_step(int socket, const char* operation, pid_t pid,
@@ -95,9 +95,12 @@ Result<void> await_step(int socket, const char* operation, pid_t pid,
   std::memcpy(&error, buffer, sizeof error);
   if (error == 0) return {};
   if (error < 0) {
-    return host_lacks("spawner", 0,
-                      "cannot give up the priority or the persona of whoever started it",
-                      "start it with an ordinary one (chrt -o 0, nice -n 0, setarch)");
+    return host_lacks("spawner", -error,
+                      "cannot give up what whoever started it is above others by (policy, nice, "
+                      "I/O class, oom_score_adj, persona)",
+                      scarcity_fix(-error).empty() ? "start it as an ordinary process: chrt -o 0, "
+                                                     "renice -n 0, ionice -c 0, setarch"
+                                                   : scarcity_fix(-error));
   }
   return host_lacks(operation, error, "cannot enter a user namespace", kUserNamespaceFix);
 }

@@ -31,7 +31,7 @@
 namespace sbx::spawn {
 namespace {
 
-// `error`: an errno of a namespace's, or -1 where it could not become an ordinary process.
+// `error`: an errno of a namespace's, or negative that of what it could not become ordinary by.
 [[noreturn]] void give_up(int socket, int error) {
   (void)sys::send_packet(socket, {reinterpret_cast<const std::uint8_t*>(&error), sizeof error}, {});
   ::_exit(1);
@@ -382,7 +382,7 @@ void run_spawner(UniqueFd socket, const SpawnerOptions& options, pid_t parent) {
   UniqueFd signals = reset_signals();
   const int early = socket.get();
   if (!signals) give_up(early, errno);
-  if (!be_ordinary()) give_up(early, -1);
+  if (!be_ordinary()) give_up(early, -std::max(errno, 1));
   if (!arrange_descriptors(std::move(socket), std::move(signals))) ::_exit(1);
   NetNamespaces namespaces(options.ready_net_namespaces, options.refill_net_namespaces);
   enter_namespaces(kSocketFd, options, namespaces);
