@@ -67,10 +67,12 @@ class Notes {
   void add_program_text();
   void add_missing_module(const std::string& text);
   void add_silence();
-  // Init lives to tell of the payload's end only where we did not kill it; but others may have.
-  [[nodiscard]] bool ended_by_itself() const {
-    const std::optional<int>& status = ending_.payload_wait_status;
-    return status && !(WIFSIGNALED(*status) && WTERMSIG(*status) == SIGKILL);
+  // Init lives to tell of the payload's end only where we did not kill it; others may have.
+  [[nodiscard]] bool ended_before_us() const { return ending_.payload_wait_status.has_value(); }
+  [[nodiscard]] std::string_view own_end() const {
+    const int status = ending_.payload_wait_status.value_or(0);
+    const bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL;
+    return killed ? "was killed by another, but had" : "ended by itself, but had";
   }
   // What is known of the CPU time: nothing without a cgroup.
   [[nodiscard]] std::string cpu_text() const {
@@ -131,9 +133,9 @@ void Notes::add_endings() {
     add("cpu_time",
         fmt::format("The program {} its CPU time limit of {}{}; use a cheaper algorithm, less "
                     "data, or allow more CPU time.",
-                    ended_by_itself() ? "ended by itself, but had used more than"
+                    ended_before_us() ? fmt::format("{} used more than", own_end())
                                       : "was killed because it used up",
-                    seconds_text(limit), ended_by_itself() ? cpu_text() : std::string()));
+                    seconds_text(limit), ended_before_us() ? cpu_text() : std::string()));
   }
 }
 
@@ -251,12 +253,12 @@ void Notes::add_output() {
   if (ending_.output_exceeded) {
     const bool is_stderr = ending_.out.total <= limits.stdout_bytes;
     add("output_cut",
-        fmt::format(
-            "The program {} more than {} to {} (output_kills is on); print less, or write "
-            "it to a file in /output.",
-            ended_by_itself() ? "ended by itself, but had written" : "was killed because it wrote",
-            policy::size_text(is_stderr ? limits.stderr_bytes : limits.stdout_bytes),
-            is_stderr ? "stderr" : "stdout"));
+        fmt::format("The program {} more than {} to {} (output_kills is on); print less, or write "
+                    "it to a file in /output.",
+                    ended_before_us() ? fmt::format("{} written", own_end())
+                                      : "was killed because it wrote",
+                    policy::size_text(is_stderr ? limits.stderr_bytes : limits.stdout_bytes),
+                    is_stderr ? "stderr" : "stdout"));
   }
   add_cut("stdout", ending_.out, limits.stdout_bytes);
   add_cut("stderr", ending_.err, limits.stderr_bytes);
