@@ -47,9 +47,6 @@ int check_config(const Arguments& arguments) {
 }
 
 int run(const Arguments& arguments) try {
-  if (const auto enough = sbx::check_own_limits(sbx::OwnWork::kDaemon); !enough) {
-    return refuse(enough.error());
-  }
   auto signals = sbx::block_ending_signals();
   if (!signals) return refuse(signals.error());
   auto started = start_up(arguments);
@@ -77,16 +74,6 @@ int dispatch(const Arguments& arguments) {
   return run(arguments);
 }
 
-// What was begun has been ended by its owners on the way here.
-int tell_out_of_memory() {
-  for (const std::string_view part :
-       {"agentd: there is no memory left for agentd itself\nagentd: fix: ", sbx::kMemoryFix,
-        "\n"}) {
-    if (::write(STDERR_FILENO, part.data(), part.size()) < 0) break;  // nowhere left to say it
-  }
-  return kFailed;
-}
-
 }  // namespace
 }  // namespace agentd::daemon
 
@@ -97,5 +84,6 @@ int main(int argc, char** argv) try {
   return arguments ? agentd::daemon::dispatch(*arguments)
                    : agentd::daemon::refuse(arguments.error());
 } catch (const std::bad_alloc&) {
-  return agentd::daemon::tell_out_of_memory();
+  sbx::tell_out_of_memory("agentd");
+  return agentd::daemon::kFailed;
 }

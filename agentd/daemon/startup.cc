@@ -173,7 +173,7 @@ Result<Started> start_up(const Arguments& arguments) {
     sbx::log::set_level(*level);
   }
   sbx::raise_soft_limits();
-  SBX_TRY(sbx::check_own_limits());
+  SBX_TRY(sbx::check_own_limits(sbx::OwnWork::kDaemon));
   SBX_ASSIGN(config::Places places, config::choose_places(configuration, ::geteuid() == 0));
   SBX_TRY(config::make_places(places));
   SBX_ASSIGN(sbx::UniqueFd state_lock, config::lock_state(places.state_dir));

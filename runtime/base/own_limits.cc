@@ -20,8 +20,8 @@ constexpr rlim_t kSelftestMemory = 128 * kKiB * kKiB;
 constexpr rlim_t kSelftestFile = 64 * kKiB * kKiB;
 
 // The usual stacks of its threads among it.
-constexpr rlim_t kDaemonData = 32 * kKiB * kKiB;
-constexpr rlim_t kDaemonSpace = 64 * kKiB * kKiB;
+constexpr rlim_t kDaemonData = 192 * kKiB * kKiB;
+constexpr rlim_t kDaemonSpace = 256 * kKiB * kKiB;
 
 struct Need {
   __rlimit_resource_t resource;
@@ -103,6 +103,14 @@ Result<void> check_own_limits(OwnWork work) {
                           " " + least + ", or the Limit… line of the unit");
   }
   return {};
+}
+
+void tell_out_of_memory(std::string_view program) {
+  for (const std::string_view part :
+       {program, std::string_view(": there is no memory left for it\n"), program,
+        std::string_view(": fix: "), std::string_view(kMemoryFix), std::string_view("\n")}) {
+    if (::write(STDERR_FILENO, part.data(), part.size()) < 0) return;  // nowhere left to say it
+  }
 }
 
 std::string scarcity_fix(int sys_errno) {

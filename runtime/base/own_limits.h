@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "runtime/base/result.h"
 
@@ -21,6 +22,10 @@ enum class OwnWork { kRuns, kSelftest, kDaemon };
 inline constexpr const char* kMemoryFix =
     "free memory, or allow more where this is started from: ulimit -d and -v, or LimitDATA= and "
     "LimitAS= of the unit";
+
+// On stderr, without an allocation: there is no memory left for `program` itself, and the fix. For
+// the end of a process, when what was begun has been ended by its owners.
+void tell_out_of_memory(std::string_view program);
 
 // What to do where a call says that we have no process (EAGAIN), memory (ENOMEM) or descriptor
 // (EMFILE, ENFILE) left, or that our user has as many on their way through sockets as he may

@@ -75,15 +75,6 @@ int dispatch(const Arguments& arguments) {
   return run(arguments);
 }
 
-// What was begun has been ended by its owners on the way here.
-int tell_out_of_memory() {
-  for (const std::string_view part :
-       {"sbxd: there is no memory left for sbxd itself\nsbxd: fix: ", kMemoryFix, "\n"}) {
-    if (::write(STDERR_FILENO, part.data(), part.size()) < 0) break;  // nowhere left to say it
-  }
-  return kFailed;
-}
-
 // Large bodies and results are given back to the system when they are freed. By itself, malloc
 // would learn to keep blocks of their size.
 constexpr int kMappedBytes = 256 * 1024;
@@ -101,5 +92,6 @@ int main(int argc, char** argv) try {
   const auto arguments = sbx::daemon::parse_arguments(words);
   return arguments ? sbx::daemon::dispatch(*arguments) : sbx::daemon::refuse(arguments.error());
 } catch (const std::bad_alloc&) {
-  return sbx::daemon::tell_out_of_memory();
+  sbx::tell_out_of_memory("sbxd");
+  return sbx::daemon::kFailed;
 }

@@ -93,7 +93,7 @@ TEST_P(DaemonLife, AHardLimitUnderWhichNothingRunsIsNamedAtTheStart) {
 
 TEST_P(DaemonLife, LimitsThatAreJustEnoughAreEnough) {
   ground().set_limits(
-      "ulimit -n 96; ulimit -s 256; ulimit -f 4096; ulimit -d 32768; ulimit -v 65536");
+      "ulimit -n 96; ulimit -s 256; ulimit -f 4096; ulimit -d 196608; ulimit -v 262144");
   start();
   const RawReply reply = ask("POST", "/v1/run", R"j({"language":"python","code":"print(6*7)"})j");
   ASSERT_EQ(reply.status, 200) << reply.body;
