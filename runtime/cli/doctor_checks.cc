@@ -250,7 +250,11 @@ Check check_limits(Host& host, const policy::RuntimeConfig& config) {
             facts.hard_core == 0 ? "core 0, which is enough: cores go to files" : "core 1");
 }
 
-Check check_cgroup(Host& host, const policy::RuntimeConfig& config) {
+Check check_cgroup(Host& host, const policy::RuntimeConfig& config, bool can_record) {
+  if (!can_record) {
+    return {"cgroup", true, CheckState::kUntried, "a group is made with a record of it",
+            "mend the runtime directory first"};
+  }
   const Result<CgroupFacts> facts = host.make_cgroup(config);
   if (!facts) {
     const std::string& fix = facts.error().fix;
@@ -359,13 +363,14 @@ std::vector<Check> host_checks(Host& host, const policy::RuntimeConfig& config) 
     return {check_kernel(host),
             {"devices", true, CheckState::kMissing, to_string(own.error()), own.error().fix}};
   }
+  const Check runtime = check_runtime_directory(host, config);
   return {check_kernel(host),
           check_namespaces(host),
           check_proc(host),
           check_ids(host, config),
           check_limits(host, config),
-          check_cgroup(host, config),
-          check_runtime_directory(host, config),
+          runtime,
+          check_cgroup(host, config, runtime.state == CheckState::kOk),
           check_seccomp(host),
           check_memfd(host),
           check_landlock(host),

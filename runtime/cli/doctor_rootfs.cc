@@ -74,6 +74,9 @@ class Contents {
   Result<void> list(const std::string& directory) {
     auto fd = sys::open_beneath(rootfs_.get(), directory, O_RDONLY | O_DIRECTORY, 0,
                                 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS);
+    if (!fd && fd.error().sys_errno == EACCES) {
+      return host_lacks("contents", EACCES, image_.rootfs + "/" + directory, plan::kReadableFix);
+    }
     if (!fd) return std::move(fd).error().with_context(image_.rootfs);
     const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(fd->get()), ::closedir);
     if (!entries) return sys_error("fdopendir", image_.rootfs + "/" + directory);

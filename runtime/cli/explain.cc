@@ -1,6 +1,4 @@
 // sbx-run explain: the plan in words. The host is tried, the program is not run.
-#include <algorithm>
-#include <initializer_list>
 #include <memory>
 #include <string>
 #include <utility>
@@ -20,19 +18,22 @@ namespace {
 using policy::Layer;
 
 // Whether a run may do without what a check of the host's is about (--allow-missing).
-bool is_forgiven(const std::string& check, policy::LayerMask may_miss) {
-  const auto any_of = [may_miss](std::initializer_list<Layer> layers) {
-    return std::any_of(layers.begin(), layers.end(), [may_miss](Layer layer) {
-      return (may_miss & policy::layer_bit(layer)) != 0;
-    });
+bool is_forgiven(const Check& check, policy::LayerMask may_miss) {
+  const auto may_be = [may_miss](Layer layer) {
+    return (may_miss & policy::layer_bit(layer)) != 0;
   };
-  if (check == "kernel") return any_of({Layer::kSeccomp});
-  if (check == "namespaces") {
-    return any_of({Layer::kNetNamespace, Layer::kIpcNamespace, Layer::kUtsNamespace,
-                   Layer::kCgroupNamespace, Layer::kUserNamespace});
+  if (check.name == "kernel") return may_be(Layer::kSeccomp);
+  if (check.name != "namespaces") {
+    const auto layer = policy::layer_from_name(check.name);
+    return layer && may_be(*layer);
   }
-  const auto layer = policy::layer_from_name(check);
-  return layer && any_of({*layer});
+  for (const auto& [layer, step] : {std::pair{Layer::kNetNamespace, "unshare net"},
+                                    {Layer::kIpcNamespace, "unshare ipc"},
+                                    {Layer::kUtsNamespace, "unshare uts"},
+                                    {Layer::kCgroupNamespace, "unshare cgroup"}}) {
+    if (may_be(layer) && check.detail.starts_with(step)) return true;
+  }
+  return false;
 }
 
 // What a run would find missing when it tries, where no plan can tell.
@@ -40,8 +41,7 @@ Result<void> check_host(const SandboxOptions& options) {
   const std::unique_ptr<Host> host = real_host();
   for (const Check& check : host_checks(*host, options.config)) {
     const bool fails = check.state == CheckState::kMissing || check.state == CheckState::kUntried;
-    if (!check.required || !fails || is_forgiven(check.name, options.policy.allow_missing))
-      continue;
+    if (!check.required || !fails || is_forgiven(check, options.policy.allow_missing)) continue;
     return host_lacks(check.name, 0, check.detail, check.fix);
   }
   return {};

@@ -63,15 +63,6 @@ int dispatch(Arguments arguments) {
   return run(arguments);
 }
 
-// What was begun has been ended by its owners on the way here.
-int tell_out_of_memory() {
-  for (const std::string_view part :
-       {"sbx-run: there is no memory left for sbx-run itself\nsbx-run: fix: ", kMemoryFix, "\n"}) {
-    if (::write(STDERR_FILENO, part.data(), part.size()) < 0) break;  // nowhere left to say it
-  }
-  return kExitSandboxError;
-}
-
 }  // namespace
 }  // namespace sbx::cli
 
@@ -84,7 +75,8 @@ int main(int argc, char** argv) try {
   sbx::cli::print_lines(sbx::cli::error_lines(arguments.error()));
   return kExitUsage;
 } catch (const std::bad_alloc&) {
-  return sbx::cli::tell_out_of_memory();
+  sbx::tell_out_of_memory("sbx-run");
+  return sbx::cli::kExitSandboxError;
 } catch (const std::system_error& failure) {  // of a call that no ordinary host refuses
   sbx::cli::print_lines({failure.what()});
   return sbx::cli::kExitSandboxError;

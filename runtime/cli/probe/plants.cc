@@ -42,6 +42,7 @@ long plant_swapped() {
   swapper = ::fork();
   if (swapper < 0) return -1;
   if (swapper == 0) {
+    (void)::alarm(60);  // where the parent is gone already
     if (::prctl(PR_SET_PDEATHSIG, SIGKILL) != 0) ::_exit(1);
     for (long round = 0;; ++round) {
       (void)::renameat2(AT_FDCWD, "thing", AT_FDCWD, "mine", RENAME_EXCHANGE);
