@@ -90,7 +90,8 @@ std::string text_of(const std::vector<Held>& lines) {
     text += std::to_string(line.settled);
     text += line.flagged ? ",1]" : ",0]";
   }
-  return text += ']';
+  text += ']';
+  return text;
 }
 
 // Reads what text_of() writes, and SQLite's json_group_array(), which is the same.
@@ -224,13 +225,13 @@ sbx::Result<Grant> Book::reserve_inside(const Reservation& reservation) {
       .bind(3, options_.now())
       .bind(4, text_of(lines));
   SBX_ASSIGN(const int rows, insert.run_and_count());
-  if (rows == 0) return again_or(reservation.id, Grant{.granted = true});
+  if (rows == 0) return again_or(reservation.id, broken(reservation.id));
   for (const Line& line : reservation.lines) SBX_TRY(hold(line));
   return Grant{.granted = true};
 }
 
 // What is answered for a reservation that is there already; `otherwise` for one that is not.
-sbx::Result<Grant> Book::again_or(const std::string& id, Grant otherwise) {
+sbx::Result<Grant> Book::again_or(const std::string& id, sbx::Result<Grant> otherwise) {
   SBX_ASSIGN(const auto known, find(id));
   if (!known) return otherwise;
   if (known->standing == Standing::kReserved) return Grant{.granted = true};

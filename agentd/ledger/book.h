@@ -62,7 +62,7 @@ class Book {
   [[nodiscard]] sbx::Result<void> use_plain_check();
   [[nodiscard]] sbx::Result<void> add_owner();
   [[nodiscard]] sbx::Result<Grant> reserve_inside(const Reservation& reservation);
-  [[nodiscard]] sbx::Result<Grant> again_or(const std::string& id, Grant otherwise);
+  [[nodiscard]] sbx::Result<Grant> again_or(const std::string& id, sbx::Result<Grant> otherwise);
   [[nodiscard]] sbx::Result<Grant> room_for(const Line& line);
   [[nodiscard]] sbx::Result<void> hold(const Line& line);
   [[nodiscard]] sbx::Result<std::optional<Known>> find(const std::string& id);

@@ -105,7 +105,8 @@ std::string Spending::account(std::string_view unit) const {
   std::string name = "request/";
   name += record_.id;
   name += '/';
-  return name.append(unit);
+  name += unit;
+  return name;
 }
 
 std::string Spending::new_id() {

@@ -119,7 +119,11 @@ std::string_view to_string(Kind kind) {
 
 // Not by way of a tree of values, which would hold each file once more.
 std::string run_body(const RunRequest& request) {
-  std::string body = R"({"language":)" + json_string(request.language);
+  std::string body;
+  std::size_t files = 0;
+  for (const InputFile& file : request.files) files += file.content_base64.size();
+  body.reserve(files + request.code.size() + 1024);
+  body += R"({"language":)" + json_string(request.language);
   body += R"(,"code":)" + json_string(request.code);
   body += fmt::format(R"(,"limits":{{"wall_seconds":{})",
                       static_cast<double>(request.wall.count()) / 1000);
@@ -133,7 +137,8 @@ std::string run_body(const RunRequest& request) {
     body += file.content_base64;
     body += "\"}";
   }
-  return body += request.files.empty() ? "}" : "]}";
+  body += request.files.empty() ? "}" : "]}";
+  return body;
 }
 
 RunOutcome parse_run(std::string_view body) {

@@ -22,7 +22,7 @@ namespace agentd::sandbox {
 
 struct InputFile {
   std::string name;
-  std::string content_base64;
+  std::string content_base64;  // is base64: goes into JSON as it is
 };
 
 struct RunRequest {

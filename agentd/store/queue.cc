@@ -66,13 +66,14 @@ void Queue::add(Job job) {
     const std::lock_guard lock(state_->mutex);
     state_->jobs.push_back(std::move(job));
   }
-  if (std::exchange(state_->waking, true)) return;
+  if (state_->waking) return;
   loop_.post([weak = std::weak_ptr(state_)] {
     const auto state = weak.lock();
     if (!state) return;  // the queue is gone
     state->waking = false;
     state->given.notify_one();
   });
+  state_->waking = true;
 }
 
 void Queue::State::serve() {
