@@ -173,8 +173,11 @@ void SessionStore::take_back() const {
 
 Result<std::uint64_t> SessionStore::count() const {
   SBX_ASSIGN(const auto names, names_in(top_.get()));
-  return static_cast<std::uint64_t>(std::count_if(
-      names.begin(), names.end(), [](const std::string& name) { return is_session_id(name); }));
+  return static_cast<std::uint64_t>(
+      std::count_if(names.begin(), names.end(), [&](const std::string& name) {
+        return is_session_id(name) &&
+               ::faccessat(expired_.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0;
+      }));
 }
 
 Result<SessionStore::Loaded> SessionStore::load() const {
