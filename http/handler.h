@@ -94,7 +94,7 @@ class Responder {
   // with all delivered to the socket. A stream that is left without (the handler returned early),
   // or whose length was not reached, is cut: the connection closes and the client sees an
   // incomplete message.
-  [[nodiscard]] virtual async::Task<bool> finish(std::string last = {}) = 0;
+  [[nodiscard]] virtual async::Task<bool> finish(std::string last = std::string()) = 0;
 
   // How far the client is behind the pace at which an answer must be read; at ServerLimits::
   // pace_grace he is left. Zero when nothing waits for him.

@@ -28,7 +28,7 @@ class Answer final : public Responder {
   void begin(Response head, std::optional<std::uint64_t> length) override;
   [[nodiscard]] async::Task<bool> write(std::string bytes) override;
   [[nodiscard]] bool try_write(std::string_view bytes) override;
-  [[nodiscard]] async::Task<bool> finish(std::string last = {}) override;
+  [[nodiscard]] async::Task<bool> finish(std::string last = std::string()) override;
   [[nodiscard]] std::chrono::steady_clock::duration behind() const override {
     return output_.behind();
   }

@@ -242,6 +242,18 @@ TEST_F(LoadRuntimeConfig, AnothersFileIsNotTheUsers) {
   expect_defaults(*config);
 }
 
+TEST_F(LoadRuntimeConfig, AnothersLinkThatLeadsNowhereIsNotTheUsers) {
+  const std::string path = home_ + "/sbx/runtime.toml";
+  ASSERT_EQ(::symlink("nowhere", path.c_str()), 0);
+  if (::lchown(path.c_str(), 12345, 12345) != 0) {
+    ASSERT_NE(::geteuid(), 0U);
+    return;
+  }
+  const auto config = load_runtime_config();
+  ASSERT_TRUE(config) << error_of(config);
+  expect_defaults(*config);
+}
+
 // It may hold ceilings.
 TEST_F(LoadRuntimeConfig, TheUsersOwnThatCannotBeReadIsRefused) {
   const std::string path = home_ + "/sbx/runtime.toml";
