@@ -369,7 +369,7 @@ TEST_F(DoctorTest, AnImageWhoseInterpreterCannotRunIsMissing) {
   EXPECT_EQ(run_check()["detail"], "an empty program of bash");
   const std::string bash = image.rootfs() + "/usr/bin/bash";
   const std::string libraries = image.rootfs() + "/usr/lib";
-  for (const mode_t shut : {0750, 0755}) {
+  for (const mode_t shut : {0750U, 0755U}) {
     ASSERT_EQ(::chmod(libraries.c_str(), shut), 0);
     EXPECT_EQ(run_check()["state"], shut == 0750 ? "missing" : "ok") << run_check();
   }

@@ -132,7 +132,7 @@ TEST(StepError, OfAnImageThatIsShutNamesItWithTheFix) {
   for (const char* const part : {"", "/work", "/dev"}) {
     const std::string path = directory.path() + part;
     std::filesystem::create_directory(path);
-    for (const mode_t mode : {0700, 0755}) {
+    for (const mode_t mode : {0700U, 0755U}) {
       ASSERT_EQ(::chmod(path.c_str(), mode), 0);
       for (const Step step :
            {Step::kRootfs, Step::kTmpfs, Step::kDevices, Step::kProc, Step::kMasks}) {
