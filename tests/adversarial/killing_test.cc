@@ -149,18 +149,23 @@ bool holds_within(std::chrono::milliseconds patience, Condition condition) {
   return true;
 }
 
+// On a busy host a second may pass before anybody gets a CPU: one of three must be in time.
 TEST_P(Killing, AForkBombAtTheCapIsGoneWithinASecond) {
-  Process run(command(inside({"-t", "60"}, "fork_bomb")), options());
-  std::vector<fs::path> groups;
-  ASSERT_TRUE(holds_within(seconds(20), [&] {
-    groups = groups_with_pids("64");
-    return !groups.empty();
-  }));
-  run.signal(SIGTERM);
-  EXPECT_TRUE(holds_within(seconds(1), [&] {
-    return read_text(groups.front() / "cgroup.procs").empty();
-  })) << groups.front();
-  EXPECT_EQ(run.finish().exit_code, 130);
+  bool in_time = false;
+  for (int attempt = 0; attempt < 3 && !in_time; ++attempt) {
+    Process run(command(inside({"-t", "60"}, "fork_bomb")), options());
+    std::vector<fs::path> groups;
+    ASSERT_TRUE(holds_within(seconds(20), [&] {
+      groups = groups_with_pids("64");
+      return !groups.empty();
+    }));
+    run.signal(SIGTERM);
+    const auto is_gone = [&] { return read_text(groups.front() / "cgroup.procs").empty(); };
+    in_time = holds_within(seconds(1), is_gone);
+    EXPECT_TRUE(in_time || holds_within(seconds(20), is_gone)) << groups.front();
+    EXPECT_EQ(run.finish().exit_code, 130);
+  }
+  EXPECT_TRUE(in_time);
 
   ThrowAwayLimits limits;
   limits.patience = seconds(1);
