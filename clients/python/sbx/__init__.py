@@ -12,7 +12,7 @@ from ._errors import Failed, Refused, SandboxError, Unavailable
 from ._events import Event, Finished, Lost, Output, Started
 from ._limits import SandboxLimits
 from ._result import (Denial, ErrorDetail, ExecutionResult, Image, Layer, Note, OutputFile,
-                      RefusedEntry, Timings, Usage)
+                      RefusedEntry, Timings, Usage, Workspace)
 from ._session import Session, SessionFile, SessionInfo
 
 __version__ = "0.1.0"
@@ -21,5 +21,5 @@ __all__ = [
     "Client", "Denial", "ErrorDetail", "Event", "ExecutionResult", "Failed", "Finished", "Image",
     "Layer", "Lost", "Note", "Output", "OutputFile", "Refused", "RefusedEntry", "RunStream",
     "SandboxError", "SandboxLimits", "Session", "SessionFile", "SessionInfo", "Started", "Timings",
-    "Unavailable", "Usage", "run_code", "stream_code",
+    "Unavailable", "Usage", "Workspace", "run_code", "stream_code",
 ]

@@ -31,6 +31,17 @@ class RefusedEntry:
 
 
 @dataclasses.dataclass(frozen=True)
+class Workspace:
+    """What became of a session's /work after one of its runs."""
+
+    saved: bool
+    reason: Optional[str]  #: why it was not saved
+    size: int  #: bytes, in whole pages, as it is now
+    inodes: int
+    refused: Tuple[RefusedEntry, ...]  #: what of it was not kept
+
+
+@dataclasses.dataclass(frozen=True)
 class Denial:
     """A system call that was denied, how often; tier "deny" or "hostile"."""
 
@@ -128,6 +139,7 @@ class ExecutionResult:
     language: str
     timings: Timings
     raw: Mapping[str, Any] = dataclasses.field(repr=False, compare=False)  #: the JSON
+    workspace: Optional[Workspace] = None  #: of a session's run alone
 
     @property
     def stdout_bytes(self) -> bytes:
@@ -156,6 +168,8 @@ class ExecutionResult:
                 timings=one_of(Timings, json["timings"]),
                 raw=json,
             )
+            if "workspace" in json:
+                values["workspace"] = _workspace(json["workspace"])
             return one_of(cls, values)
         except (KeyError, TypeError, ValueError) as error:
             raise SBXD.unknown("the daemon's result", repr(error)) from error
@@ -169,6 +183,10 @@ def one_of(kind: Type[T], json: Mapping[str, Any]) -> T:
 
 def all_of(kind: Type[T], json: List[Mapping[str, Any]]) -> Tuple[T, ...]:
     return tuple(one_of(kind, each) for each in json)
+
+
+def _workspace(json: Mapping[str, Any]) -> Workspace:
+    return one_of(Workspace, {**json, "refused": all_of(RefusedEntry, json["refused"])})
 
 
 def _output_file(json: Mapping[str, Any]) -> OutputFile:

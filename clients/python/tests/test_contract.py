@@ -30,6 +30,8 @@ class Contract(unittest.TestCase):
         self.assertEqual(names(sbx.ExecutionResult), fields - encoded | {"raw"})
         self.assertEqual(names(sbx.Layer), set(SCHEMAS["Layer"]["properties"]))
         self.assertEqual(names(sbx.RefusedEntry), set(SCHEMAS["RefusedEntry"]["properties"]))
+        workspace = SCHEMAS["Result"]["properties"]["workspace"]
+        self.assertEqual(names(sbx.Workspace), set(workspace["properties"]))
         for field, kind in (("denials", sbx.Denial), ("notes", sbx.Note)):
             items = SCHEMAS["Result"]["properties"][field]["items"]
             self.assertEqual(names(kind), set(items["properties"]), field)

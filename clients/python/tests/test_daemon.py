@@ -68,6 +68,8 @@ class Daemon(DaemonCase):
             session.delete("version")
             ran = session.run("import os\nopen('sum', 'w').write(str(os.stat('in/data é').st_size))")
             self.assertTrue(ran.ok, ran.stderr)
+            self.assertTrue(ran.workspace.saved)
+            self.assertGreaterEqual(ran.workspace.size, len(data))
             self.assertEqual(session.get("sum"), str(len(data)).encode())
             self.assertEqual([entry.path for entry in session.list()], ["in", "in/data é", "sum"])
             session.delete("in")
