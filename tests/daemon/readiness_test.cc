@@ -172,8 +172,7 @@ TEST_P(DaemonReadiness, AnImageThatIsGoneIsToldByHealthUntilItIsBack) {
 }
 
 TEST_P(DaemonReadiness, ARuntimeDirectoryThatIsGoneIsToldByHealth) {
-  const std::string runtime = directory().path() + "/runtime-of-its-own";
-  ground().set_runtime("runtime_dir = \"" + runtime + "\"\n");
+  const std::string runtime = directory().path() + "/run";
   start();
   EXPECT_EQ(run({{"argv", {"/bin/true"}}})["status"], "ok") << "control";
   std::filesystem::remove_all(runtime);
