@@ -4,6 +4,7 @@
 
 #include <cctype>
 #include <cstdio>
+#include <ctime>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -288,7 +289,7 @@ TEST(Redactor, OfAPrivateKeyThatAQuoteCutsNoLineIsLeft) {
 
 // Text made to cost much: beginnings of keys, again and again. Four times as much text would take
 // sixteen times as long if each beginning were looked at to the end; no absolute bound fits every
-// machine and a sanitizer too.
+// machine and a sanitizer too. Of the CPU: others may have it meanwhile.
 TEST(Redactor, TakesLinearTimeAlsoOnHostileText) {
   const Redactor redactor({Secret(std::string(40, 'a') + "b")});
   for (const char* piece : {"eyJ-",
@@ -314,12 +315,12 @@ TEST(Redactor, TakesLinearTimeAlsoOnHostileText) {
     const auto cost = [&](std::size_t size) {
       std::string text;
       while (text.size() < size) text += piece;
-      const auto begin = std::chrono::steady_clock::now();
+      const std::clock_t begin = std::clock();
       (void)redactor.find(text);
-      return std::chrono::steady_clock::now() - begin;
+      return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
     };
-    const auto little = cost(std::size_t{1} << 17U);
-    EXPECT_LT(cost(std::size_t{1} << 19U), 10 * little + std::chrono::milliseconds(200)) << piece;
+    const double little = cost(std::size_t{1} << 17U);
+    EXPECT_LT(cost(std::size_t{1} << 19U), 10 * little + 0.2) << piece;
   }
 }
 
