@@ -43,6 +43,13 @@ Observation observe_inside(Sandbox& sandbox, const AttackCase& attack, const std
   return seen;
 }
 
+// Where each program has a directory of its own; a HOME of /tmp says nothing of the caller.
+bool is_inside_too(std::string_view directory) {
+  constexpr std::string_view kInside[] = {"/tmp/",  "/work/", "/input/", "/output/",
+                                          "/code/", "/dev/",  "/proc/",  "/usr/"};
+  return std::find(std::begin(kInside), std::end(kInside), directory) != std::end(kInside);
+}
+
 // What nothing inside may read of the caller. An image that is kept in his home shows where it
 // lies.
 std::vector<std::string> callers_words(const plan::Image& image,
@@ -51,7 +58,9 @@ std::vector<std::string> callers_words(const plan::Image& image,
   const char* const home = std::getenv("HOME");
   if (home != nullptr && std::string_view(home).size() > 1) words.push_back(home + "/"s);
   if (!config.runtime_dir.empty()) words.push_back(config.runtime_dir + "/");
-  std::erase_if(words, [&](const std::string& word) { return image.rootfs.starts_with(word); });
+  std::erase_if(words, [&](const std::string& word) {
+    return image.rootfs.starts_with(word) || is_inside_too(word);
+  });
   return words;
 }
 
