@@ -381,4 +381,14 @@ std::string fix_for_clients(std::string_view fix) {
   return words.append(fix);
 }
 
+OrProblem<bool> wants_stream(const http::Query& query) {
+  const auto value = query.find("stream");
+  if (!value || value == "0" || value == "1") return value == "1";
+  return Problem{.status = 422,
+                 .code = "invalid_value",
+                 .detail = "stream is 0 or 1.",
+                 .field = "stream",
+                 .allowed = {"0", "1"}};
+}
+
 }  // namespace sbx::daemon

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "http/uri.h"
 #include "runtime/collect/collection.h"
 #include "runtime/daemon/ceilings.h"
 #include "runtime/daemon/json_fields.h"
@@ -48,5 +49,8 @@ enum class RunPlace { kAlone, kSession };
 // What the core advises, whose words are the command line's: its options for limits as the fields
 // that they are here. With another option in it, nothing: no client can follow it.
 [[nodiscard]] std::string fix_for_clients(std::string_view fix);
+
+// The value of ?stream; a problem: invalid_value.
+[[nodiscard]] OrProblem<bool> wants_stream(const http::Query& query);
 
 }  // namespace sbx::daemon

@@ -392,16 +392,6 @@ Task<void> RunService::cancel(http::Request& request, http::Responder& responder
   co_await responder.send(http::no_content());
 }
 
-OrProblem<bool> wants_stream(const http::Query& query) {
-  const auto value = query.find("stream");
-  if (!value || value == "0" || value == "1") return value == "1";
-  return Problem{.status = 422,
-                 .code = "invalid_value",
-                 .detail = "stream is 0 or 1.",
-                 .field = "stream",
-                 .allowed = {"0", "1"}};
-}
-
 bool may_see(const http::Peer& peer, const std::optional<uid_t>& owner) {
   return peer.uid == owner || peer.uid == uid_t{0};
 }

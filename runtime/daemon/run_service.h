@@ -122,8 +122,6 @@ class RunService {
   async::Event left_;  // one request, or one run, less
 };
 
-// The value of ?stream; a problem: invalid_value.
-[[nodiscard]] OrProblem<bool> wants_stream(const http::Query& query);
 // Root, and the owner. Peers without a uid (TCP) own what others without one made.
 [[nodiscard]] bool may_see(const http::Peer& peer, const std::optional<uid_t>& owner);
 
