@@ -14,6 +14,7 @@
 namespace agentd::store {
 namespace {
 
+constexpr std::size_t kLargeText = 64U << 10;
 constexpr const char* kMakeRoom = "make room on the file system of the state directory";
 constexpr const char* kMakeWritable =
     "make the state directory writable for agentd, with room, or name another with --state-dir";
@@ -54,6 +55,12 @@ sbx::Error error_of(sqlite3* database, int result, std::string_view operation) {
   return error;
 }
 
+// SQLite counts the memory that it uses, under a lock at each piece of it. Nobody asks for the sum.
+void count_no_memory() {
+  static const int configured = ::sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+  (void)configured;  // fails where SQLite is in use already, and then it counts
+}
+
 sqlite3* database_of(sqlite3_stmt* statement) {
   return ::sqlite3_db_handle(statement);
 }
@@ -61,7 +68,9 @@ sqlite3* database_of(sqlite3_stmt* statement) {
 }  // namespace
 
 Statement::~Statement() {
-  if (statement_ != nullptr) (void)::sqlite3_reset(statement_);  // repeats step()'s error
+  if (statement_ == nullptr) return;
+  (void)::sqlite3_reset(statement_);                       // repeats step()'s error
+  if (large_) (void)::sqlite3_clear_bindings(statement_);  // never fails
 }
 
 Statement& Statement::bind(int parameter, std::int64_t value) {
@@ -71,6 +80,7 @@ Statement& Statement::bind(int parameter, std::int64_t value) {
 }
 
 Statement& Statement::bind(int parameter, std::string_view text) {
+  large_ = large_ || text.size() > kLargeText;
   // A null pointer would be NULL.
   const char* bytes = text.data() == nullptr ? "" : text.data();
   (void)::sqlite3_bind_text64(statement_, parameter, bytes, text.size(), SQLITE_TRANSIENT,
@@ -122,6 +132,7 @@ struct Database::State {
 };
 
 sbx::Result<Database> Database::open(const DatabaseOptions& options) {
+  count_no_memory();
   struct stat info{};
   if (::lstat(options.path.c_str(), &info) == 0 && !S_ISREG(info.st_mode)) {
     return sbx::host_lacks("open", 0, options.path + " is not a regular file",
@@ -173,10 +184,7 @@ sbx::Result<bool> Database::has(std::string_view type, std::string_view name) {
 
 sbx::Result<Statement> Database::statement(const char* sql) {
   const auto known = state_->statements.find(sql);
-  if (known != state_->statements.end()) {
-    (void)::sqlite3_clear_bindings(known->second);  // never fails
-    return Statement(known->second);
-  }
+  if (known != state_->statements.end()) return Statement(known->second);
   sqlite3_stmt* prepared = nullptr;
   const int result = ::sqlite3_prepare_v3(state_->database, sql, -1, SQLITE_PREPARE_PERSISTENT,
                                           &prepared, nullptr);

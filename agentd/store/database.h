@@ -28,10 +28,12 @@ namespace agentd::store {
 class Statement {
  public:
   explicit Statement(sqlite3_stmt* statement) : statement_(statement) {}
-  Statement(Statement&& other) noexcept : statement_(std::exchange(other.statement_, nullptr)) {}
+  Statement(Statement&& other) noexcept
+      : statement_(std::exchange(other.statement_, nullptr)), large_(other.large_) {}
   Statement& operator=(Statement&&) = delete;
   ~Statement();
 
+  // Each parameter each time: one that is not bound anew has what it had in the last use.
   Statement& bind(int parameter, std::int64_t value);
   Statement& bind(int parameter, std::string_view text);  // copied
 
@@ -47,6 +49,7 @@ class Statement {
 
  private:
   sqlite3_stmt* statement_;  // borrowed from the Database
+  bool large_ = false;       // what is bound is not to be kept until the next use
 };
 
 enum class Durability : std::uint8_t {
