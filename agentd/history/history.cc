@@ -11,7 +11,7 @@ using store::Statement;
 
 // Each table or index more is a page more that is written for every request. So no index tells what
 // is under way, which is asked for at start alone, nor whose a request is: a page of a list is read
-// from the newest on.
+// from the newest on. Nor does a record repeat its summary: two small ones are in a page.
 constexpr char kSchema[] = R"(
 CREATE TABLE IF NOT EXISTS requests(
   number INTEGER PRIMARY KEY,
@@ -56,6 +56,14 @@ Owner owner_from(std::int64_t number) {
   return number == kNobody ? Owner() : Owner(static_cast<std::uint32_t>(number));
 }
 
+// Of two objects as they stand in JSON, one with the members of both.
+std::string joined(std::string summary, std::string_view record) {
+  const bool objects = summary.ends_with('}') && record.starts_with('{');
+  if (!objects || summary == "{}" || record == "{}") return std::string(record);
+  summary.back() = ',';
+  return summary.append(record.substr(1));
+}
+
 }  // namespace
 
 Result<History> History::open(store::Database database) {
@@ -76,32 +84,53 @@ Result<void> History::make_tables() {
 Result<void> History::save(const Entry& entry) {
   forget_totals_after_a_rollback();
   return store::in_transaction(database_, Durability::kProcess, [&]() -> Result<void> {
-    const auto bytes = static_cast<std::int64_t>(entry.artifact_bytes);
-    SBX_ASSIGN(const auto before, stored_bytes(entry.id));
-    SBX_TRY(before ? update(entry) : insert(entry));
+    SBX_ASSIGN(const auto before, put(entry));
     if (totals_) {
       totals_->requests += before ? 0 : 1;
-      totals_->bytes += bytes - before.value_or(0);
+      totals_->bytes += static_cast<std::int64_t>(entry.artifact_bytes) - before.value_or(0);
     }
     return {};
   });
 }
 
-Result<void> History::insert(const Entry& entry) {
+// The bytes of artifacts that it had; nullopt: it was not there. At its submission it never is, and
+// until its end it has none: neither is asked for first.
+Result<std::optional<std::int64_t>> History::put(const Entry& entry) {
+  if (!entry.ended) {
+    SBX_ASSIGN(const bool inserted, insert(entry));
+    if (inserted) return std::optional<std::int64_t>();
+  }
+  SBX_ASSIGN(const bool had_none, update(entry, 0));
+  if (had_none) return std::optional<std::int64_t>(0);
+  SBX_ASSIGN(const auto before, stored_bytes(entry.id));
+  if (before) {
+    SBX_TRY(update(entry, *before));
+  } else {
+    SBX_TRY(insert(entry));
+  }
+  return before;
+}
+
+// False: it is there already.
+Result<bool> History::insert(const Entry& entry) {
   SBX_ASSIGN(Statement insert,
              database_.statement("INSERT INTO requests(id, ended, summary, record, events,"
                                  " artifact_bytes, created_ms, owner)"
-                                 " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"));
+                                 " VALUES(?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)"
+                                 " ON CONFLICT DO NOTHING"));
   bind_contents(insert, entry).bind(7, entry.created_ms).bind(8, owner_number(entry.owner));
-  return insert.run();
+  SBX_ASSIGN(const int rows, insert.run_and_count());
+  return rows > 0;
 }
 
-// An index is written only where what it is of is named.
-Result<void> History::update(const Entry& entry) {
+// An index is written only where what it is of is named. False: there is none with so many bytes.
+Result<bool> History::update(const Entry& entry, std::int64_t bytes_before) {
   SBX_ASSIGN(Statement update,
              database_.statement("UPDATE requests SET ended = ?2, summary = ?3, record = ?4,"
-                                 " events = ?5, artifact_bytes = ?6 WHERE id = ?1"));
-  return bind_contents(update, entry).run();
+                                 " events = ?5, artifact_bytes = ?6"
+                                 " WHERE id = ?1 AND artifact_bytes = ?7"));
+  SBX_ASSIGN(const int rows, bind_contents(update, entry).bind(7, bytes_before).run_and_count());
+  return rows > 0;
 }
 
 Result<std::optional<std::int64_t>> History::stored_bytes(const std::string& id) {
@@ -112,13 +141,13 @@ Result<std::optional<std::int64_t>> History::stored_bytes(const std::string& id)
 }
 
 Result<std::optional<Stored>> History::find(const std::string& id) {
-  SBX_ASSIGN(
-      Statement select,
-      database_.statement("SELECT owner, ended, record, events FROM requests WHERE id = ?1"));
+  SBX_ASSIGN(Statement select,
+             database_.statement(
+                 "SELECT owner, ended, summary, record, events FROM requests WHERE id = ?1"));
   SBX_ASSIGN(const bool row, select.bind(1, id).step());
   if (!row) return std::optional<Stored>();
   return std::optional(Stored{id, owner_from(select.integer(0)), select.integer(1) != 0,
-                              select.text(2), select.text(3)});
+                              joined(select.text(2), select.text(3)), select.text(4)});
 }
 
 Result<History::Page> History::list(const Owner& owner, bool all, const std::string& before,

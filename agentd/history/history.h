@@ -24,13 +24,14 @@ struct Entry {
   std::int64_t created_ms = 0;
   Owner owner{};
   bool ended = false;
-  redact::Clean summary{};  // JSON
-  redact::Clean record{};   // JSON
+  redact::Clean summary{};  // a JSON object
+  redact::Clean record{};   // another: what its record says besides
   redact::Clean events{};   // JSON: [{id, event, data}], at the end
   std::uint64_t artifact_bytes = 0;
 };
 
-// A stored one: text that was clean when it was written.
+// A stored one: text that was clean when it was written. `record` is the whole one, in which a name
+// may come twice and holds the second time: those of an earlier agentd had the summary in them.
 struct Stored {
   std::string id;
   Owner owner{};
@@ -69,8 +70,9 @@ class History {
     std::int64_t bytes = 0;  // of artifacts
   };
   [[nodiscard]] sbx::Result<void> make_tables();
-  [[nodiscard]] sbx::Result<void> insert(const Entry& entry);
-  [[nodiscard]] sbx::Result<void> update(const Entry& entry);
+  [[nodiscard]] sbx::Result<std::optional<std::int64_t>> put(const Entry& entry);
+  [[nodiscard]] sbx::Result<bool> insert(const Entry& entry);
+  [[nodiscard]] sbx::Result<bool> update(const Entry& entry, std::int64_t bytes_before);
   [[nodiscard]] sbx::Result<Totals> count();
   void forget_totals_after_a_rollback();
   [[nodiscard]] sbx::Result<std::optional<std::int64_t>> stored_bytes(const std::string& id);

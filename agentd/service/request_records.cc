@@ -69,14 +69,12 @@ history::Entry RequestService::entry_of(const LiveRequest& live,
     list.end_object();
   }
   list.end_list();
-  Clean summary = summary_json(live.record, parts_.redactor);
-  Clean record = Clean::merged(summary, detail_json(live.record, parts_.redactor));
   return {.id = live.record.id,
           .created_ms = live.record.created_ms,
           .owner = live.owner,
           .ended = has_ended(live.record),
-          .summary = std::move(summary),
-          .record = std::move(record),
+          .summary = summary_json(live.record, parts_.redactor),
+          .record = detail_json(live.record, parts_.redactor),
           .events = list.take(),
           .artifact_bytes = artifact_bytes(live.record)};
 }

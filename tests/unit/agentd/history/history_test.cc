@@ -54,7 +54,7 @@ TEST_F(HistoryTest, KeepsRecordsBeyondTheProcess) {
   History history = open();
   const auto found = history.find("a");
   ASSERT_TRUE(found && *found);
-  EXPECT_EQ((*found)->record, R"({"record":"a"})");
+  EXPECT_EQ((*found)->record, R"({"id":"a","record":"a"})");
   EXPECT_EQ((*found)->owner, Owner(7));
   EXPECT_TRUE((*found)->ended);
   EXPECT_FALSE(*history.find("b"));
@@ -78,7 +78,7 @@ INSERT INTO requests VALUES(4, 'z', 1, 7, 1, '{"id":"z"}', '{"record":"z"}', '[]
     History history = open();
     EXPECT_EQ(*history.unfinished(), std::vector<std::string>{"a"});
     EXPECT_EQ(ids(*history.list(7, false, "", 10)), "a z ");
-    EXPECT_EQ((*history.find("z"))->record, R"({"record":"z"})");
+    EXPECT_EQ((*history.find("z"))->record, R"({"id":"z","record":"z"})");
   }
   History history = open();
   ASSERT_TRUE(history.save(entry("m")));
