@@ -57,6 +57,27 @@ TEST_F(RequestServiceTest, RunningAndWaitingHaveBounds) {
   run(Body::run(*this));
 }
 
+TEST_F(RequestServiceTest, IdsAreInTheOrderOfTimeAndDifferInAThousandthOfASecondToo) {
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      t.provider_.open();
+      constexpr std::size_t kTime = 15;  // "rq_" and 12 digits
+      std::set<std::string> chances;
+      std::string before;
+      for (int i = 0; i < 10; ++i) {
+        const std::string id = co_await t.submit();
+        EXPECT_TRUE(RequestService::is_id(id)) << id;
+        EXPECT_LE(before, id.substr(0, kTime));
+        before = id.substr(0, kTime);
+        chances.insert(id.substr(kTime));
+        (void)co_await t.service_->idle(sbx::async::test::soon());
+      }
+      EXPECT_EQ(chances.size(), 10U);
+    }
+  };
+  run(Body::run(*this));
+}
+
 TEST_F(RequestServiceTest, OnlyWhoWaitsIsToldToWait) {
   reset({.running = 1});
   struct Body {
