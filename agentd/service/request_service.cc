@@ -232,7 +232,8 @@ void RequestService::add_state_event(LiveRequest& live) {
   LiveEvent event = event_of(live, "state");
   if (!live.events.empty() && live.events.back().data.text() == event.data.text()) return;
   live.events.push_back(std::move(event));
-  live.changed.notify_all();
+  // What waits for nothing is told with what comes of it, which spares followers a wake.
+  if (live.record.state.phase != loop::Phase::kEvaluate) live.changed.notify_all();
 }
 
 // Whether the history is longer now than it should be.
@@ -251,6 +252,7 @@ Task<Result<bool>> RequestService::save(Entry entry) {
 
 Task<void> RequestService::store_artifacts(LiveRequest& live) {
   if (live.record.artifacts.empty()) co_return;
+  live.changed.notify_all();  // this takes its time
   // Of the service nothing: the pools may outlive it.
   auto cleaning = [&redactor = parts_.redactor,
                    artifacts = std::move(live.record.artifacts)]() mutable {
