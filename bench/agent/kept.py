@@ -1,10 +1,9 @@
-"""HTTP on a kept connection to a Unix socket, for timing: bytes and a socket, so that the client itself costs little."""
+"""HTTP on a kept connection to a Unix socket, for timing: bytes and a socket, so that the client costs little."""
 
 import json
 import socket
 
 TIMEOUT_SECONDS = 300
-LAST_CHUNK, NO_CHUNK = b"\r\n0\r\n\r\n", b"0\r\n\r\n"
 
 
 def request_bytes(method, target, body=None):
@@ -14,14 +13,14 @@ def request_bytes(method, target, body=None):
 
 
 def length_of(head):
-    """None when the head does not tell the body's length."""
     found = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    return int(found[0].split(b":")[1]) if found else None
+    if not found:
+        raise ConnectionError("an answer does not tell its length")
+    return int(found[0].split(b":")[1])
 
 
 class Kept:
-    """One connection; answers are (status, body). A body that comes in chunks is left in them: that is for event
-    streams, whose text is looked for in it. ConnectionError when the other side goes."""
+    """One connection; answers are (status, body), none of them in chunks. ConnectionError when the other side goes."""
 
     def __init__(self, path):
         self._socket = socket.socket(socket.AF_UNIX)
@@ -39,20 +38,11 @@ class Kept:
         return self.answer()
 
     def answer(self):
-        head, body = self._whole()
-        return int(head.split(None, 2)[1]), body
-
-    def exchange(self, request):
-        """The answer as it came, with its head."""
-        self.send(request)
-        return b"\r\n\r\n".join(self._whole())
-
-    def _whole(self):
         head, body = self._head()
         length = length_of(head)
-        while not (body.endswith(LAST_CHUNK) or body == NO_CHUNK) if length is None else len(body) < length:
+        while len(body) < length:
             body += self._more()
-        return head, body
+        return int(head.split(None, 2)[1]), body
 
     def _head(self):
         """The head of an answer, and what came of the body with it."""

@@ -5,9 +5,11 @@ import json
 import os
 import pathlib
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -19,6 +21,7 @@ import crowd  # noqa: E402
 import daemons  # noqa: E402
 import record  # noqa: E402
 import replies  # noqa: E402
+import share  # noqa: E402
 import small  # noqa: E402
 
 PATIENCE = 540
@@ -186,6 +189,95 @@ class Tools(Answers):
         self.assertEqual(document["state"], "gave_up")
         self.assertEqual(document["reason"]["ceiling"], self.TASKS["ag-3"].fields["ends"]["class"])
         self.assertEqual(len(document["attempts"]), self.TASKS["ag-3"].fields["ends"]["calls"])
+
+
+class Share(Runner):
+    """bench/agentd share; and its client and relay between an sbxd and an agentd that the test plays."""
+
+    REQUEST = b"POST /v1/run HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}"
+    REFUSAL = b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 4\r\n\r\nbusy"
+
+    def listening(self, name):
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.settimeout(PATIENCE)
+        listener.bind(str(self.directory / name))
+        listener.listen()
+        return listener
+
+    def accepted(self, listener):
+        connection = listener.accept()[0]
+        self.addCleanup(connection.close)
+        connection.settimeout(PATIENCE)
+        return connection
+
+    def begin(self):
+        """The client, and both ends of its relay: agentd's and sbxd's."""
+        sbxd = self.listening("sbxd.sock")
+        client = share.Client(self.directory / "relay.sock", self.directory / "sbxd.sock", 10)
+        self.addCleanup(client.close)
+        agentd = socket.socket(socket.AF_UNIX)
+        self.addCleanup(agentd.close)
+        agentd.settimeout(PATIENCE)
+        agentd.connect(str(client.relay))
+        return client, agentd, self.accepted(sbxd)
+
+    def assert_ended(self, connection):
+        """Of whoever is on the other side: it may not have accepted, or not have read."""
+        with contextlib.suppress(ConnectionResetError):
+            self.assertEqual(connection.recv(1), b"")
+
+    def test_the_parts_of_each_request_are_told(self):
+        figures = self.directory / "figures.json"
+        command = [sys.executable, ROOT / "bench/agentd", "--rounds", "10", "--json", figures, "share"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)
+        self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)   # reached or missed
+        told = json.loads(figures.read_text(encoding="utf-8"))["share"]["milliseconds"]
+        self.assertEqual([len(values) for values in told.values()], [10] * 5)
+        for bare, whole, inside, between, own in zip(*told.values()):
+            self.assertGreater(min(bare, inside, between, own), 0)
+            self.assertAlmostEqual(whole, inside + between + own)
+
+    def test_the_relay_passes_on_bytes_as_they_are(self):
+        _, agentd, sbxd = self.begin()
+        for answer in ([b"HTTP/1.1 200 OK\r\nTransfer-Enco", b"ding: chunked\r\n\r\n2\r\nab\r\n", b"0\r\n\r\n"],
+                       [b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\na", b"bcd"]):
+            agentd.sendall(self.REQUEST[:-1])
+            agentd.sendall(self.REQUEST[-1:])
+            self.assertEqual(sbxd.recv(1 << 16), self.REQUEST)
+            for part in answer:
+                sbxd.sendall(part)
+            whole = b"".join(answer)
+            self.assertEqual(agentd.recv(len(whole), socket.MSG_WAITALL), whole)
+
+    def test_a_connection_that_ends_is_an_error(self):
+        client, agentd, sbxd = self.begin()
+        agentd.sendall(self.REQUEST)
+        sbxd.close()
+        self.assert_ended(agentd)
+        with self.assertRaisesRegex(record.Failed, "the relay before sbxd: .*sbxd"):
+            client.measure(self.directory / "none.sock")
+
+    def test_a_refused_request_is_an_error(self):
+        client, relayed, _ = self.begin()
+        agentd = self.listening("agentd.sock")
+
+        def refuse():
+            connection = self.accepted(agentd)
+            connection.recv(1 << 16)
+            connection.sendall(self.REFUSAL)
+
+        refusing = threading.Thread(target=refuse)
+        refusing.start()
+        with self.assertRaisesRegex(record.Failed, "did not take the request: HTTP/1.1 503(.|\n)*busy"):
+            client.measure(self.directory / "agentd.sock")
+        refusing.join()
+        self.assert_ended(relayed)
+
+    def test_the_relay_ends_with_a_client_that_is_killed(self):
+        client, agentd, _ = self.begin()
+        client.close()
+        self.assert_ended(agentd)
 
 
 class Crowd(unittest.TestCase):
