@@ -356,15 +356,19 @@ Routes::Task Routes::info(Request& request, Responder& responder, Caller /*anybo
 Routes::Task Routes::health(Request& request, Responder& responder, Caller /*anybody*/) {
   const sandbox::InfoOutcome outcome = co_await parts_.sandbox.state(request.gone);
   const auto* failure = std::get_if<sandbox::SandboxFailure>(&outcome);
+  const auto there = parts_.requests.check_place();
   const bool stores = parts_.requests.stores();
+  const auto or_null = [](std::string text) { return text.empty() ? Json() : Json(text); };
   const char* const status = stores ? "ok" : "failing";
   Json json{{"status", parts_.requests.closed() ? "ending" : status},
             {"store", stores ? "ok" : "failed"},
+            {"problem", or_null(there ? "" : to_string(there.error()))},
+            {"fix", or_null(there ? "" : there.error().fix)},
             {"sandbox", failure == nullptr ? "ok" : std::string(to_string(failure->kind))},
             {"provider", parts_.provider.info().kind},
             {"running", parts_.requests.running()},
             {"queued", parts_.requests.queued()}};
-  Response response = json_response(json.dump());
+  Response response = json_response(parts_.redactor.clean_json(json).text());
   co_await responder.send(std::move(response));
 }
 

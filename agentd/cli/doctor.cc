@@ -50,8 +50,13 @@ bool check_sandbox(const Json& box) {
 
 bool check_store(const Json& health) {
   const bool good = text_at(health, "store") != "failed";
-  line(good, "store", good ? "takes records" : "what was to be stored last could not be",
-       "make room in agentd's state directory; its log says what failed");
+  const std::string problem = text_at(health, "problem");
+  if (!problem.empty()) {
+    line(good, "store", problem, text_at(health, "fix"));
+  } else {
+    line(good, "store", good ? "takes records" : "what was to be stored last could not be",
+         "make room in agentd's state directory; its log says what failed");
+  }
   return good;
 }
 

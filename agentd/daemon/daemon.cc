@@ -20,6 +20,7 @@
 #include "agentd/sandbox/watch.h"
 #include "agentd/service/metrics.h"
 #include "agentd/service/request_service.h"
+#include "agentd/service/watched_ledger.h"
 #include "http/async/fd_watch.h"
 #include "http/async/loop.h"
 #include "http/async/task_group.h"
@@ -87,7 +88,8 @@ struct Parts {
                   .artifacts = started.artifacts,
                   .redactor = started.redactor,
                   .metrics = metrics,
-                  .limits = limits_of(started.configuration)}),
+                  .limits = limits_of(started.configuration),
+                  .check_place = [&started] { return started.held_state.check(); }}),
         routes({.pool = pool,
                 .requests = requests,
                 .metrics = metrics,
@@ -138,7 +140,8 @@ class Daemon {
   sandbox::SbxdClient sandbox_;
   sandbox::SbxdClient watched_;  // that remembers nothing
   sandbox::SandboxWatch watch_;
-  ledger::SqliteLedger ledger_;
+  ledger::SqliteLedger written_ledger_;
+  service::WatchedLedger ledger_;
   service::Metrics metrics_;
   std::unique_ptr<Parts> parts_;
   sbx::http::Router router_;
@@ -162,7 +165,8 @@ Daemon::Daemon(Started started, sbx::UniqueFd signals)
                           started_.places.sbxd_socket] { return config::find_sbxd_socket(given); },
            .info_age = milliseconds(0)}),
       watch_(loop_, watched_),
-      ledger_(started_.book, store_),
+      written_ledger_(started_.book, store_),
+      ledger_(written_ledger_, [this] { return started_.held_state.check(); }),
       server_(loop_, router_, server_options()),
       tasks_(loop_) {}
 

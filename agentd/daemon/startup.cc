@@ -189,10 +189,12 @@ Result<Started> start_up(const Arguments& arguments) {
                                    database, {std::move(owner), ledger::is_alive, store::now_ms})));
   SBX_ASSIGN(history::History history, with_file(places, history::History::open(database)));
   SBX_ASSIGN(history::ArtifactFiles artifacts, history::ArtifactFiles::open(places.state_dir));
+  SBX_ASSIGN(config::HeldState held_state, config::HeldState::open(places.state_dir));
 
   Started started{.configuration = std::move(configuration),
                   .places = std::move(places),
                   .state_lock = std::move(state_lock),
+                  .held_state = std::move(held_state),
                   .record_to = arguments.out,
                   .composer = std::move(composer),
                   .key = key,

@@ -40,6 +40,7 @@ struct Started {
   config::AgentConfig configuration;
   config::Places places;
   sbx::UniqueFd state_lock;
+  config::HeldState held_state;
   std::string record_to;  // empty: nowhere
   prompts::Composer composer;
   redact::Secret key;

@@ -17,8 +17,20 @@ std::size_t RequestService::unsaved() const {
       live_.begin(), live_.end(), [](const auto& each) { return each.second->sealed; }));
 }
 
+Result<void> RequestService::check_place() {
+  auto there = parts_.check_place();
+  if (std::exchange(place_is_there_, there.has_value()) == there.has_value()) return there;
+  if (there) {
+    sbx::log::info("the state directory is back");
+  } else {
+    sbx::log::error("the state directory is gone",
+                    {{"error", to_string(there.error())}, {"fix", there.error().fix}});
+  }
+  return there;
+}
+
 bool RequestService::stores() const {
-  return stores_records_ && stores_files_ && unsaved() == 0 &&
+  return place_is_there_ && stores_records_ && stores_files_ && unsaved() == 0 &&
          parts_.loop_services.ledger.unwritten() == 0;
 }
 
@@ -47,11 +59,12 @@ Task<bool> RequestService::store_the_rest(sbx::async::Deadline deadline) {
   for (;;) {
     const bool written = co_await ledger.make_up();
     if (!saving_again_) co_await save_what_failed();
-    if (written && unsaved() == 0) co_return true;
+    if (check_place() && written && unsaved() == 0) co_return true;
     const auto again = sbx::async::after(parts_.limits.retry_every / 4);
     if (again >= deadline) break;
     (void)co_await parts_.loop.sleep_until(again);
   }
+  if (!place_is_there_) sbx::log::error("the state directory is still gone, with what it held");
   for (const auto& [id, live] : live_) {
     if (live->sealed) sbx::log::error("a record is lost", {{"request", id}});
   }
@@ -74,7 +87,8 @@ Task<Result<void>> RequestService::write_files(LiveRequest& live) {
     auto job = [&files = parts_.artifacts, id = live.record.id, contents] {
       return files.write(id, *contents);
     };
-    auto written = co_await parts_.store.run(job);
+    Result<void> written = check_place();
+    if (written) written = co_await parts_.store.run(job);
     stores_files_ = written.has_value();
     const auto again = sbx::async::after(parts_.limits.retry_every);
     if (written || again >= deadline) co_return written;

@@ -26,6 +26,8 @@ using std::chrono::steady_clock;
 namespace {
 
 constexpr std::chrono::seconds kRetryAfter{5};
+constexpr const char* kMakeFilesWritable =
+    "make the artifacts directory in the state directory, or make it writable for agentd";
 
 // The time in milliseconds, and 80 bits of chance: whoever does not know an id does not guess it.
 // What is stored of requests that follow each other stands together for the time before them, in
@@ -238,6 +240,7 @@ void RequestService::add_state_event(LiveRequest& live) {
 
 // Whether the history is longer now than it should be.
 Task<Result<bool>> RequestService::save(Entry entry) {
+  if (auto there = check_place(); !there) co_return std::move(there).error();
   auto job = [&history = parts_.history, limits = parts_.limits,
               entry = std::move(entry)]() -> Result<bool> {
     SBX_TRY(history.save(entry));
@@ -261,7 +264,8 @@ Task<void> RequestService::store_artifacts(LiveRequest& live) {
   live.record.artifacts = co_await parts_.pool.run(cleaning);
   const auto written = co_await write_files(live);
   if (written) co_return;
-  const sbx::Error why = sbx::name_disk_failure(written.error());
+  sbx::Error why = sbx::name_disk_failure(written.error());
+  if (why.fix.empty()) why.fix = kMakeFilesWritable;
   live.record.artifacts.clear();
   // A result without its files is none.
   if (live.record.state.ending.reason == loop::Reason::kPassed) {
@@ -323,6 +327,7 @@ Task<void> RequestService::tend(ledger::Ledger& ledger) {
     const auto again = sbx::async::after(parts_.limits.retry_every);
     (void)co_await parts_.loop.sleep_until(std::min(due, again));
     if (ledger.unwritten() > 0) (void)co_await ledger.make_up();  // or the next time
+    if (const auto there = check_place(); !there) continue;
     if (!saving_again_ && unsaved() > 0) co_await save_what_failed();
     if (!stores_files_ && writing_files_ == 0) co_await try_files_again();
     if (steady_clock::now() < due) continue;

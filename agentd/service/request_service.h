@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -78,6 +79,8 @@ class RequestService {
     const redact::Redactor& redactor;
     Metrics& metrics;
     ServiceLimits limits{};
+    // Whether the place that the store and the files write to is there. Asked often.
+    std::function<sbx::Result<void>()> check_place = [] { return sbx::Result<void>(); };
   };
   // All are borrowed and outlive it.
   explicit RequestService(Parts parts);
@@ -133,6 +136,9 @@ class RequestService {
   // Then: until those who followed a request to its end have asked for its record, too.
   [[nodiscard]] sbx::async::Task<sbx::async::Wake> told(sbx::async::Deadline deadline);
 
+  // Whether the place of all that is stored is there, now. While it is not nothing is taken, and
+  // records are kept in memory. The log says when that changes.
+  [[nodiscard]] sbx::Result<void> check_place();
   // False: what was to be stored last could not be, or something still waits for being stored.
   // Requests will be refused, or lose their files.
   [[nodiscard]] bool stores() const;
@@ -182,6 +188,7 @@ class RequestService {
   std::size_t running_ = 0;
   std::size_t held_bytes_ = 0;
   bool closed_ = false;
+  bool place_is_there_ = true;
   bool stores_records_ = true;
   bool stores_files_ = true;
   int writing_files_ = 0;

@@ -1,7 +1,8 @@
-"""What agentd does when the disk under its ledger is full."""
+"""What agentd does when the disk under its ledger is full, or its state directory is gone."""
 
 import os
 import pathlib
+import shutil
 import signal
 import subprocess
 import sys
@@ -23,6 +24,83 @@ class SmallDisk(unittest.TestCase):
             env=dict(os.environ) | {INSIDE: "1"}, capture_output=True, text=True, timeout=4 * PATIENCE, check=False)
         self.assertEqual(inside.returncode, 0, inside.stderr)
         self.assertRegex(inside.stderr, r"Ran [1-9]\d* tests?")
+
+
+class GoneState(unittest.TestCase):
+    def setUp(self):
+        self.stand = Stand(self)
+        self.stand.agent.start()
+
+    def refused(self, path):
+        agent, model = self.stand.agent, self.stand.model
+        asked = len(model.asked)
+        answer = agent.call("POST", "/v1/requests", {"text": "x"})
+        problem = answer.json()
+        self.assertEqual((answer.status, problem["code"]), (500, "not_stored"), problem)
+        self.assertIn(str(path), problem["detail"])
+        self.assertIn("put the state directory back", problem["fix"])
+        health = agent.call("GET", "/healthz").json()
+        self.assertEqual((health["status"], health["store"], health["fix"]), ("failing", "failed", problem["fix"]))
+        doctor = agent.agentctl("doctor")
+        self.assertEqual(doctor.returncode, 3)
+        self.assertRegex(doctor.stdout.decode(), f"FAIL  store .*{path} .*\n.*fix: put the state directory back")
+        self.assertEqual(len(model.asked), asked, "no model was asked")
+
+    def test_nothing_is_taken_until_it_is_back(self):
+        agent, away = self.stand.agent, self.stand.where / "away"
+        first = agent.ask()
+        for path in (agent.state, *(agent.state / name for name in ("agentd.db", "agentd.db-wal", "agentd.lock"))):
+            path.rename(away)
+            self.refused(path)
+            if path != agent.state:
+                shutil.copy(away, path)         # another one in its place is not it
+                self.refused(path)
+                path.unlink()
+            self.assertEqual(agent.record(first["id"]), first)
+            away.rename(path)
+            self.assertEqual(agent.call("GET", "/healthz").json()["status"], "ok")
+            self.assertEqual(agent.ask()["state"], "succeeded")
+        self.assertEqual(agent.said().count('"the state directory is back"'), 4)
+        agent.stop()
+        self.assertEqual(agent.process.returncode, 0)
+
+    def lose(self, directory, replies, results):
+        """A request under way when its directory is moved away, at its end."""
+        agent, asked = self.stand.agent, len(self.stand.model.asked)
+        hold = threading.Event()
+        self.stand.play([replies[0] | {"hold": hold}, *replies[1:]], results)
+        request = agent.submit()
+        until(lambda: len(self.stand.model.asked) > asked, "the model is asked")
+        directory.rename(self.stand.where / "away")
+        hold.set()
+        record = agent.wait(request)
+        self.assertEqual(len(self.stand.model.asked), asked + 1, "no model was asked again")
+        return record
+
+    def test_no_model_is_asked_again_and_the_record_waits_for_it(self):
+        agent = self.stand.agent
+        record = self.lose(agent.state, [program("x")], [failed("NameError: x")])
+        self.assertEqual((record["state"], record["reason"]["code"]), ("failed", "ledger"), record["reason"])
+        (self.stand.where / "away").rename(agent.state)
+        until(lambda: agent.call("GET", "/healthz").json()["status"] == "ok", "all is stored")
+        agent.stop(signal.SIGKILL)
+        agent.start()
+        self.assertEqual(agent.record(record["id"]), record)
+
+    def test_an_end_without_it_says_what_is_lost(self):
+        agent = self.stand.agent
+        record = self.lose(agent.state, [program("x")], [failed("NameError: x")])
+        agent.stop()
+        self.assertEqual(agent.process.returncode, 1)
+        self.assertIn("the state directory is still gone", agent.said())
+        self.assertIn(record["id"], agent.said().split('"a record is lost"')[1].splitlines()[0])
+
+    def test_files_without_their_directory_fail_with_a_fix(self):
+        agent = self.stand.agent
+        files = ran(envelope("file", path="/output/f") + "\n", [("f", b"x", "text/plain")])
+        record = self.lose(agent.state / "artifacts", [program("x")], [files])
+        self.assertEqual((record["state"], record["reason"]["code"]), ("failed", "internal"), record["reason"])
+        self.assertIn("artifacts directory", record["reason"]["fix"])
 
 
 if INSIDE in os.environ:
