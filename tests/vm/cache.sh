@@ -15,7 +15,7 @@ kernel_package=linux-image-cloud-amd64
 # Beyond what systemd needs: the user manager, subordinate ids, the libraries our programs link to.
 systemd_packages=systemd,systemd-sysv,dbus,dbus-user-session,libpam-systemd,uidmap,passwd
 systemd_packages+=,python3-minimal,procps,util-linux,libseccomp2,libcap2,libssl3,libstdc++6
-systemd_packages+=,libcurl4,libsqlite3-0,libpng16-16
+systemd_packages+=,libcurl4,libpng16-16
 
 # A visible skip: ctest counts exit code 77.
 skip() {
