@@ -56,11 +56,13 @@ void JsonWriter::size(std::string_view name, std::uint64_t value) {
 // A whole one stays a float to those who tell the two apart.
 void JsonWriter::number(std::string_view name, double value) {
   if (!std::isfinite(value)) return null(name);
+  fmt::basic_memory_buffer<char, 32> digits;
+  fmt::format_to(std::back_inserter(digits), "{}", value);
+  const std::string_view text(digits.data(), digits.size());
+  const bool whole = text.find_first_not_of("-0123456789") == std::string_view::npos;
   put_name(name);
-  const std::size_t begin = text_.size();
-  fmt::format_to(std::back_inserter(text_), "{}", value);
-  if (text_.find_first_not_of("-0123456789", begin) == std::string::npos) text_ += ".0";
-  text_ += ',';
+  text_ += text;
+  text_ += whole ? ".0," : ",";
 }
 
 void JsonWriter::boolean(std::string_view name, bool value) {

@@ -7,6 +7,7 @@
 // kItem an item of the list, or the whole.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -21,7 +22,7 @@ class JsonWriter {
   static constexpr std::string_view kItem{};
 
   // Borrowed; outlives it.
-  explicit JsonWriter(const Redactor& redactor) : redactor_(redactor) {}
+  explicit JsonWriter(const Redactor& redactor) : redactor_(redactor) { text_.reserve(kUsual); }
 
   void begin_object(std::string_view name) { begin(name, '{'); }
   void end_object() { end('}'); }
@@ -42,6 +43,8 @@ class JsonWriter {
   [[nodiscard]] Clean take();
 
  private:
+  static constexpr std::size_t kUsual = 1024;  // bytes: most records need no more
+
   void put_name(std::string_view name);
   void put(std::string_view name, std::string_view value);
   void begin(std::string_view name, char bracket);
