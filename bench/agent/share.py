@@ -26,8 +26,9 @@ class Client:
         self.relay = relay
         body = json.dumps(record.body_of(small.case()))
         words = [daemons.PROGRAMS / "sbx-bench-share", sbxd, relay, str(rounds), body]
+        # The bare interpreter has this environment too.
         self._process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                         text=True)
+                                         text=True, env={"PATH": "/usr/bin:/bin"})
         if not self._process.stdout.readline():
             raise record.Failed(self._process.communicate()[1].strip())
 
