@@ -192,11 +192,11 @@ int passed_descriptors() {
 Result<Listener> Listener::unix_socket(const UnixSocketOptions& options) {
   SBX_ASSIGN(const sockaddr_un address, unix_address(options.path));
   Listener made;
+  made.path_ = made.name_ = options.path;  // which names the lock, whose owner it is from here on
   SBX_ASSIGN(made.lock_, take_lock(options.path));
   SBX_TRY(remove_stale(options.path, address));
   made.fd_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.fd_) return sys_error("socket");
-  made.path_ = made.name_ = options.path;
   made.is_unix_ = true;
   SBX_TRY(bind_with_mode(made.fd_.get(), options, address));
   struct stat bound{};

@@ -104,6 +104,7 @@ TEST_F(UnixListener, LeavesAFileThatIsNoSocket) {
   ASSERT_FALSE(listener);
   EXPECT_EQ(listener.error().code, ErrorCode::kHost);
   EXPECT_EQ(fs::file_size(path_), 8U);
+  EXPECT_FALSE(fs::exists(path_ + ".lock")) << "nor is anything left beside it";
 }
 
 TEST_F(UnixListener, LeavesTheFileOfASuccessor) {
