@@ -21,7 +21,6 @@ namespace {
 
 constexpr std::size_t kMaxManifest = 4 * 1024 * 1024;
 constexpr const char* kMatplotlib = "/opt/sbx/matplotlib";
-constexpr const char* kBuildFix = "build it: ./scripts/image (or give --rootfs host)";
 constexpr mode_t kOthersWrite = 022;
 constexpr int kMaxLinks = 40;  // as the kernel follows
 // What a run mounts over.
@@ -253,7 +252,9 @@ Result<Image> find_image(const std::string& name, const policy::RuntimeConfig& c
     return image;
   }
   if (!unreadable.empty()) return host_lacks("find_image", EACCES, unreadable, kReadableFix);
-  return host_lacks("find_image", 0, "no image '" + name + "' in " + searched, kBuildFix);
+  const std::string named = name == "default" ? "" : " --name " + name;
+  return host_lacks("find_image", 0, "no image '" + name + "' in " + searched,
+                    "build it: ./scripts/image" + named + " (or give --rootfs host)");
 }
 
 Result<void> check_manifest(const Image& image) {

@@ -59,7 +59,8 @@ TEST_F(Images, ThatAreNotThereAreTheHostsFaultWithTheCommandThatBuildsThem) {
   EXPECT_EQ(image.error().code, ErrorCode::kHost);
   EXPECT_THAT(image.error().detail,
               HasSubstr("no image 'default' in " + config_.image_dir + "/default"));
-  EXPECT_THAT(image.error().fix, HasSubstr("./scripts/image"));
+  EXPECT_EQ(image.error().fix, "build it: ./scripts/image (or give --rootfs host)");
+  EXPECT_THAT(find_image("small", config_).error().fix, HasSubstr("./scripts/image --name small"));
 }
 
 TEST_F(Images, WhoseCurrentLeadsElsewhereAreNone) {
