@@ -19,8 +19,10 @@ Result<std::optional<ConfigFile>> read(const std::string& path, Absent absent) {
   const Error& error = text.error();
   const bool not_there = error.sys_errno == ENOENT || error.sys_errno == ENOTDIR;
   if (not_there && absent == Absent::kIsFine) return std::optional<ConfigFile>();
+  // Without an errno it can be read, and is no configuration: a device, a directory, too long.
+  const std::string readable = error.sys_errno == 0 ? "" : "make " + path + " readable, or ";
   return host_lacks("read", error.sys_errno, path + ": " + error.detail,
-                    "make " + path + " readable, or name another with --config");
+                    readable + "name another with --config");
 }
 
 // "" where the environment names no place.

@@ -32,6 +32,14 @@ TEST_F(ConfigFileTest, TheNamedOneIsTakenAndMustBeThere) {
   const auto missing = find_config_file(path + ".gone", "none-of-these.toml");
   ASSERT_FALSE(missing);
   EXPECT_THAT(to_string(missing.error()), HasSubstr(path + ".gone"));
+  EXPECT_THAT(missing.error().fix, HasSubstr("make " + path + ".gone readable"));
+}
+
+TEST_F(ConfigFileTest, OneThatIsNoFileIsNotToBeMadeReadable) {
+  const auto found = find_config_file("/dev/null", "none-of-these.toml");
+  ASSERT_FALSE(found);
+  EXPECT_THAT(to_string(found.error()), HasSubstr("/dev/null is not a regular file"));
+  EXPECT_EQ(found.error().fix, "name another with --config");
 }
 
 TEST_F(ConfigFileTest, WithoutANameTheUsersOwnIsLookedForAndMayBeAbsent) {
