@@ -100,8 +100,11 @@ Result<void> make_with_parents(const std::string& wanted, mode_t mode, FreshDire
       if (fresh != nullptr) fresh->add(part);
     } else if (errno != EEXIST) {
       const int failure = errno;
+      if (sys::is_full(failure)) return host_lacks("mkdir", failure, part, kMakeRoom);
+      const std::string whose =
+          failure == EACCES ? fmt::format(" as a directory of uid {}", ::geteuid()) : "";
       return host_lacks("mkdir", failure, part,
-                        sys::is_full(failure) ? kMakeRoom : "make it, or name another place");
+                        fmt::format("make {}{}, or name another place", path, whose));
     }
     if (last) return {};
   }

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
 
+#include "runtime/base/as_user.h"
 #include "tests/support/process.h"
 
 namespace sbx {
@@ -88,7 +90,15 @@ TEST(Places, ThatCannotBeMadeAreNamedWithAFix) {
   ASSERT_FALSE(made);
   EXPECT_EQ(made.error().sys_errno, ENOTDIR);
   EXPECT_NE(made.error().detail.find(file + "/below"), std::string::npos) << made.error().detail;
-  EXPECT_EQ(made.error().fix, "make it, or name another place");
+  EXPECT_EQ(made.error().fix, "make " + file + "/below/it, or name another place");
+  if (::geteuid() != 0) return;  // the others need somebody who is not root
+  ASSERT_EQ(::mkdir((directory.path() + "/shut").c_str(), 0700), 0);
+  const AsUser nobody(65534, 65534);
+  const auto refused = make_with_parents(directory.path() + "/shut/a/b", 0755);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().sys_errno, EACCES);
+  EXPECT_NE(refused.error().fix.find("/shut/a/b as a directory of uid "), std::string::npos)
+      << refused.error().fix;
 }
 
 }  // namespace
