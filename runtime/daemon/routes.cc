@@ -34,7 +34,8 @@ Task<void> InfoRoutes::get_info(Request&, Responder& responder) {
 }
 
 Task<void> InfoRoutes::get_health(Request&, Responder& responder) {
-  const auto problem = runs.health();
+  auto problem = runs.health();
+  if (!problem) problem = sessions.problem();
   if (problem) {
     co_await responder.send(to_response(*problem));
   } else {

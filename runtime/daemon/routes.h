@@ -12,6 +12,7 @@
 #include "runtime/daemon/info.h"
 #include "runtime/daemon/metrics.h"
 #include "runtime/daemon/run_service.h"
+#include "runtime/daemon/sessions.h"
 
 namespace sbx::daemon {
 
@@ -22,6 +23,7 @@ struct InfoRoutes {
   async::WorkPool& pool;
   const Metrics& metrics;
   const RunService& runs;
+  const Sessions& sessions;
   std::function<Gauges()> gauges;
   std::function<Result<InfoSource>()> info;
 

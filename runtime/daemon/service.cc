@@ -133,7 +133,12 @@ Service::Service(Started started, UniqueFd signals)
       session_routes_(sessions_, runs_, started_.rules, session_times(),
                       seconds(started_.configuration.daemon.queue_seconds)),
       session_files_(sessions_),
-      info_routes_{pool_, metrics_, runs_, [this] { return gauges(); }, [this] { return info(); }},
+      info_routes_{pool_,
+                   metrics_,
+                   runs_,
+                   sessions_,
+                   [this] { return gauges(); },
+                   [this] { return info(); }},
       server_(loop_, router_, server_options()),
       tasks_(loop_) {
   add_info_routes(router_, info_routes_);

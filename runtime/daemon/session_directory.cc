@@ -20,6 +20,27 @@ std::string fresh_name(const char* prefix) {
   return prefix + spawn::new_run_id();
 }
 
+constexpr const char* kDirectoryFix =
+    "give sbxd's user the session's directory as it was and start sbxd again, or delete the "
+    "session";
+
+// Of the session's own directory, in which a path of a client's is no part: what somebody did to
+// it.
+Error unusable(Error error) {
+  switch (error.sys_errno) {
+    case ENOENT:
+    case ENOTDIR:
+    case ELOOP:
+    case EACCES:
+    case EPERM:
+    case ESTALE:
+      return host_lacks(std::move(error.operation), error.sys_errno,
+                        "the session's directory is gone or cannot be used", kDirectoryFix);
+    default:
+      return error;
+  }
+}
+
 Result<void> sync_directory(int session) {
   SBX_ASSIGN(const UniqueFd fd, workspace::open_inside(session, ".", O_RDONLY | O_DIRECTORY));
   if (::fsync(fd.get()) != 0) return sys_error("fsync", "session");
@@ -36,7 +57,7 @@ Result<void> switch_trees(int session, const std::string& next) {
 Result<workspace::Generation> make_generation(int session, int walker,
                                               const plan::WorkspaceSize& old_size,
                                               const std::string& name) {
-  if (::mkdirat(session, name.c_str(), 0700) != 0) return sys_error("mkdir", "workspace");
+  if (::mkdirat(session, name.c_str(), 0700) != 0) return unusable(sys_error("mkdir", "workspace"));
   SBX_ASSIGN(const UniqueFd old, open_tree(session));
   SBX_ASSIGN(const UniqueFd next, workspace::open_inside(session, name, O_RDONLY | O_DIRECTORY));
   SBX_ASSIGN(auto made, workspace::receive_generation(walker, old.get(), old_size, next.get()));
@@ -47,7 +68,9 @@ Result<workspace::Generation> make_generation(int session, int walker,
 }  // namespace
 
 Result<UniqueFd> open_tree(int session) {
-  return workspace::open_inside(session, kTreeName, O_RDONLY | O_DIRECTORY);
+  auto tree = workspace::open_inside(session, kTreeName, O_RDONLY | O_DIRECTORY);
+  if (!tree) return unusable(std::move(tree).error());
+  return tree;
 }
 
 Result<plan::WorkspaceSize> measure_tree(int session) {
@@ -75,8 +98,9 @@ Result<SavedTree> save_tree(int session, int walker, const plan::WorkspaceSize& 
 Result<Upload> begin_upload(int session) {
   Upload upload;
   upload.name = fresh_name("put-");
-  SBX_ASSIGN(upload.file,
-             workspace::open_inside(session, upload.name, O_WRONLY | O_CREAT | O_EXCL, 0644));
+  auto file = workspace::open_inside(session, upload.name, O_WRONLY | O_CREAT | O_EXCL, 0644);
+  if (!file) return unusable(std::move(file).error());
+  upload.file = *std::move(file);
   // What the umask took away: the mode is what a run will see.
   if (::fchmod(upload.file.get(), 0644) != 0) return sys_error("fchmod", "upload");
   return upload;

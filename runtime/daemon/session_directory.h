@@ -19,6 +19,8 @@ namespace sbx::daemon {
 inline constexpr char kTreeName[] = "tree";
 inline constexpr char kRecordName[] = "session.json";
 
+// kHost, with the fix, where somebody has removed or shut the session's directory: so with all that
+// begins with it.
 [[nodiscard]] Result<UniqueFd> open_tree(int session);
 [[nodiscard]] Result<plan::WorkspaceSize> measure_tree(int session);
 

@@ -292,7 +292,7 @@ Task<OrProblem<Response>> SessionFiles::store(Subject subject, Request& request)
   if (auto* problem = std::get_if<Problem>(&started)) co_return std::move(*problem);
   const Begun begun = std::get<Begun>(std::move(started));
   // Once it was put in place it is there no more.
-  const ScopeExit drop([&] { sessions_.remove_later(session->directory(), begun.staged); });
+  const ScopeExit drop([&] { sessions_.remove_later(*session, begun.staged); });
   QuotaBody body(*request.stream, *session, hold, begun.replaces);
   if (request.content_length) {
     if (auto problem = body.reserve(*request.content_length)) co_return *std::move(problem);
@@ -352,7 +352,7 @@ Task<OrProblem<Response>> SessionFiles::take_away(Subject subject) {
   auto deleted = co_await sessions_.pool().run(job);
   if (!deleted) co_return path_problem(deleted.error(), subject.path);
   session->add_to_size(deleted->change);
-  sessions_.remove_later(session->directory(), std::move(deleted->old_name));
+  sessions_.remove_later(*session, std::move(deleted->old_name));
   co_return http::no_content();
 }
 

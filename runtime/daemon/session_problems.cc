@@ -150,6 +150,7 @@ Problem path_problem(const Error& error, std::string_view path) {
                    .detail = fmt::format("{}: {}.", shown(path), what),
                    .field = "path"};
   };
+  if (error.code == ErrorCode::kHost) return store_problem(error);  // not about the path
   switch (error.sys_errno) {
     case ENOENT:
       return {.status = 404,

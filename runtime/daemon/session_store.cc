@@ -12,6 +12,7 @@
 #include <memory>
 #include <set>
 
+#include "runtime/base/places.h"
 #include "runtime/base/scope_exit.h"
 #include "runtime/base/sys.h"
 #include "runtime/daemon/session_directory.h"
@@ -79,14 +80,30 @@ Result<std::vector<std::string>> names_in(int directory) {
   return names;
 }
 
+// A directory of ours that somebody has shut can be opened again, without following a link.
+Result<void> make_passable(int directory) {
+  struct stat info{};
+  if (::fstat(directory, &info) != 0) return sys_error("fstat");
+  if ((info.st_mode & S_IRWXU) == S_IRWXU) return {};
+  // fchmod(2) takes no O_PATH.
+  const std::string itself = "/proc/self/fd/" + std::to_string(directory);
+  if (::chmod(itself.c_str(), 0700) != 0) return sys_error("chmod");
+  return {};
+}
+
 // Each tree by itself: below the session's directory its longest paths would be too long.
 Result<void> remove_session(int top, const std::string& name) {
   {
     const auto session = open_inside(top, name, O_PATH | O_DIRECTORY);
-    if (!session && session.error().sys_errno == ENOENT) return {};
-    if (!session) return unexpected(session.error());
+    // Nothing, or what somebody has put in its place: a file, a link.
+    if (!session) return remove_beside(top, name);
+    SBX_TRY(make_passable(session->get()));
     SBX_ASSIGN(const auto names, names_in(session->get()));
-    for (const std::string& each : names) SBX_TRY(remove_beside(session->get(), each));
+    for (const std::string& each : names) {
+      const auto tree = open_inside(session->get(), each, O_PATH | O_DIRECTORY);
+      if (tree) SBX_TRY(make_passable(tree->get()));
+      SBX_TRY(remove_beside(session->get(), each));
+    }
   }
   if (::unlinkat(top, name.c_str(), AT_REMOVEDIR) != 0) return sys_error("rmdir", name);
   return {};
@@ -150,7 +167,7 @@ Result<SessionStore> SessionStore::open(const std::string& directory) {
       held.st_ino != named.st_ino) {
     return in_use(directory);
   }
-  SessionStore store(*std::move(top), UniqueFd(), *std::move(lock));
+  SessionStore store(directory, *std::move(top), *std::move(lock));
   ScopeExit take_back([&] { store.take_back(); });
   const int inside = store.top_.get();
   SBX_TRY(check_exchange(inside, directory));
@@ -169,6 +186,20 @@ void SessionStore::take_back() const {
   if (names && *names == std::vector<std::string>{kLockName}) {
     (void)::unlinkat(top_.get(), kLockName, 0);
   }
+}
+
+Result<void> SessionStore::check_there() const {
+  struct stat open{};
+  struct stat named{};
+  if (::fstat(top_.get(), &open) != 0) return sys_error("fstat", path_);
+  if (::lstat(path_.c_str(), &named) != 0 || open.st_dev != named.st_dev ||
+      open.st_ino != named.st_ino) {
+    return host_lacks("stat", 0, path_ + " is not the directory any more that sbxd opened",
+                      "move it back, or start sbxd again: it begins a new one");
+  }
+  // "." needs the right to pass the directory itself.
+  if (::faccessat(top_.get(), ".", W_OK | X_OK, 0) == 0) return {};
+  return name_disk_failure(host_lacks("access", errno, path_, "chmod 700 " + path_));
 }
 
 Result<std::uint64_t> SessionStore::count() const {
@@ -198,8 +229,12 @@ Result<SessionStore::Loaded> SessionStore::load() const {
       loaded.complaints.push_back(name + ": " + to_string(session.error()));
       continue;
     }
-    SBX_ASSIGN(const auto beside, names_in(session->directory.get()));
-    for (const std::string& each : beside) {
+    const auto beside = names_in(session->directory.get());
+    if (!beside) {
+      loaded.complaints.push_back(name + ": " + to_string(beside.error()));
+      continue;
+    }
+    for (const std::string& each : *beside) {
       if (each != kTreeName && each != kRecordName) loaded.leftovers.push_back({name, each});
     }
     loaded.sessions.push_back(*std::move(session));
@@ -239,6 +274,7 @@ Result<void> SessionStore::load_tombstones(Loaded& loaded) const {
 }
 
 Result<StoredSession> SessionStore::create(const SessionRecord& record, SessionTime now) const {
+  SBX_TRY(check_there());
   const std::string making = std::string(kNewPrefix) + record.id;
   SBX_TRY(make_directory(top_.get(), making));
   ScopeExit remove([&] { (void)remove_session(top_.get(), making); });
@@ -266,6 +302,7 @@ Result<void> SessionStore::rewrite(int session, const SessionRecord& record) con
 }
 
 Result<Leftover> SessionStore::set_aside(const std::string& id) const {
+  SBX_TRY(check_there());
   std::string gone = std::string(kGonePrefix) + id;
   // Whoever removed it before us leaves nothing to set aside.
   if (::renameat(top_.get(), id.c_str(), top_.get(), gone.c_str()) != 0 && errno != ENOENT) {

@@ -52,6 +52,10 @@ class SessionStore {
   // A start failed: of a store in which nothing is kept nothing remains. Nobody may use it then.
   void take_back() const;
 
+  // kHost, with the fix, when `directory` is not there any more as open() found it, or nothing can be
+  // made in it. Microseconds.
+  [[nodiscard]] Result<void> check_there() const;
+
   // How many sessions there may be in it; none is opened.
   [[nodiscard]] Result<std::uint64_t> count() const;
 
@@ -64,7 +68,7 @@ class SessionStore {
   // Once, before anything is created. A session that has a tombstone is a leftover.
   [[nodiscard]] Result<Loaded> load() const;
 
-  // Makes an empty session.
+  // Makes an empty session. Fails as check_there() does, and so does set_aside().
   [[nodiscard]] Result<StoredSession> create(const SessionRecord& record, SessionTime now) const;
   // Replaces the record of a session.
   [[nodiscard]] Result<void> rewrite(int session, const SessionRecord& record) const;
@@ -76,13 +80,14 @@ class SessionStore {
   [[nodiscard]] Result<void> remove(const Leftover& leftover) const;
 
  private:
-  SessionStore(UniqueFd top, UniqueFd expired, UniqueFd lock)
-      : top_(std::move(top)), expired_(std::move(expired)), lock_(std::move(lock)) {}
+  SessionStore(std::string path, UniqueFd top, UniqueFd lock)
+      : path_(std::move(path)), top_(std::move(top)), lock_(std::move(lock)) {}
 
   void load_sessions(Loaded& loaded) const;
   [[nodiscard]] Result<void> load_tombstones(Loaded& loaded) const;
   [[nodiscard]] Result<StoredSession> load_session(const std::string& id) const;
 
+  std::string path_;
   UniqueFd top_;
   UniqueFd expired_;
   UniqueFd lock_;

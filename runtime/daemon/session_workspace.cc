@@ -90,7 +90,7 @@ Task<void> SessionWorkspace::save_on_pool(Sessions& sessions, SessionPtr session
   auto saved = co_await sessions.transfers().run(job);
   if (saved) {
     session->set_size(saved->generation.size);
-    sessions.remove_later(session->directory(), std::move(saved->old_name));
+    sessions.remove_later(*session, std::move(saved->old_name));
     state->outcome = collect::SavedWorkspace{.saved = true,
                                              .size = saved->generation.size.bytes,
                                              .inodes = saved->generation.size.inodes,

@@ -4,6 +4,7 @@
 
 #include "runtime/base/log.h"
 #include "runtime/base/scope_exit.h"
+#include "runtime/daemon/retry_after.h"
 #include "runtime/daemon/run_service.h"
 #include "runtime/daemon/session_directory.h"
 #include "runtime/daemon/session_problems.h"
@@ -135,6 +136,16 @@ std::optional<Problem> Sessions::refuse_more(const std::optional<uid_t>& owner) 
   return std::nullopt;
 }
 
+std::optional<Problem> Sessions::problem() const {
+  const auto there = store_->check_there();
+  if (there) return std::nullopt;
+  return Problem{.status = 503,
+                 .code = "host_lacks",
+                 .detail = "No session can be made: " + to_string(there.error()) + ".",
+                 .fix = there.error().fix,
+                 .retry_after = kRetryOfDisk};
+}
+
 Task<OrProblem<SessionPtr>> Sessions::create(http::Peer peer, SessionWish wish) {
   if (auto refused = refuse_more(peer.uid)) co_return *std::move(refused);
   making_.push_back(peer.uid);
@@ -209,7 +220,10 @@ Task<void> Sessions::tend() {
       return touch(directory->get(), last);
     };
     const auto touched = co_await pool_.run(job);
-    if (!touched) log::warning("a use is not noted", {{"error", to_string(touched.error())}});
+    if (!touched) {
+      log::warning("a use is not noted",
+                   {{"session", session->record().id}, {"error", to_string(touched.error())}});
+    }
   }
   std::vector<std::string> old;
   for (const auto& [id, tombstone] : tombstones_) {
@@ -278,12 +292,13 @@ void Sessions::prune(const std::optional<uid_t>& owner) {
 }
 
 void Sessions::forget(const std::string& id) {
-  tasks_.spawn(run_job([store = store_, id] { return store->forget(id); }));
+  tasks_.spawn(run_job("expired/" + id, [store = store_, id] { return store->forget(id); }));
   tombstones_.erase(id);
 }
 
-void Sessions::remove_later(std::shared_ptr<const UniqueFd> directory, std::string name) {
-  tasks_.spawn(run_job([directory = std::move(directory), name = std::move(name)] {
+void Sessions::remove_later(const Session& session, std::string name) {
+  std::string what = session.record().id + "/" + name;
+  tasks_.spawn(run_job(std::move(what), [directory = session.directory(), name = std::move(name)] {
     return remove_beside(directory->get(), name);
   }));
 }
@@ -301,14 +316,18 @@ Task<void> Sessions::revive_unused(SessionPtr session) {
 }
 
 void Sessions::remove_later(Leftover leftover) {
-  tasks_.spawn(run_job(
-      [store = store_, leftover = std::move(leftover)] { return store->remove(leftover); }));
+  std::string what =
+      leftover.session.empty() ? leftover.name : leftover.session + "/" + leftover.name;
+  tasks_.spawn(run_job(std::move(what), [store = store_, leftover = std::move(leftover)] {
+    return store->remove(leftover);
+  }));
 }
 
-Task<void> Sessions::run_job(std::function<Result<void>()> job) {
+Task<void> Sessions::run_job(std::string what, std::function<Result<void>()> job) {
   const auto done = co_await pool_.run(job);
   if (!done) {
-    log::warning("not removed, left for the next start", {{"error", to_string(done.error())}});
+    log::warning("not removed, left for the next start",
+                 {{"what", what}, {"error", to_string(done.error())}});
   }
 }
 

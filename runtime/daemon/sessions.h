@@ -63,6 +63,9 @@ class Sessions {
   [[nodiscard]] std::vector<SessionPtr> all_of(const http::Peer& peer) const;
   [[nodiscard]] std::size_t count() const { return sessions_.size(); }
 
+  // Why none can be made or deleted now, or nothing.
+  [[nodiscard]] std::optional<http::Problem> problem() const;
+
   // `too_many_sessions`, and what the store says.
   [[nodiscard]] async::Task<OrProblem<SessionPtr>> create(http::Peer peer, SessionWish wish);
   // Cancels its run, waits 5 s at most for those who use it, and removes it; what they use stays
@@ -77,7 +80,7 @@ class Sessions {
   [[nodiscard]] async::Task<void> tend_always();
 
   // Removes something beside a session's tree, in the background.
-  void remove_later(std::shared_ptr<const UniqueFd> directory, std::string name);
+  void remove_later(const Session& session, std::string name);
   void remove_later(Leftover leftover);
   async::Task<void> remove_unused(SessionPtr session, Leftover leftover);
 
@@ -106,7 +109,8 @@ class Sessions {
   void forget(const std::string& id);
   void prune(const std::optional<uid_t>& owner);
   async::Task<void> revive_unused(SessionPtr session);
-  async::Task<void> run_job(std::function<Result<void>()> job);
+  // `what`: for the log, when it fails.
+  async::Task<void> run_job(std::string what, std::function<Result<void>()> job);
 
   async::Loop& loop_;
   async::WorkPool& pool_;

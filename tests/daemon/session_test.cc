@@ -3,9 +3,14 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <functional>
 #include <future>
+#include <string>
+#include <vector>
 
 #include "tests/daemon/session_fixture.h"
 
@@ -132,6 +137,58 @@ TEST_P(Sessions, ThatAreDeletedAreGoneWithTheirFiles) {
   EXPECT_EQ(code_of(ask("DELETE", target(id))), "session_not_found");
   EXPECT_TRUE(wait_for_no_leftovers());
   EXPECT_FALSE(std::filesystem::exists(state_dir() + "/sessions/" + id));
+}
+
+TEST_P(Sessions, WhoseDirectoryIsGoneOrShutSaySoWithTheFix) {
+  namespace fs = std::filesystem;
+  const auto removed = [](const fs::path& path) { fs::remove_all(path); };
+  const auto shut = [](const fs::path& path) { fs::permissions(path, fs::perms::none); };
+  const auto replaced = [](const fs::path& path) {
+    fs::remove_all(path);
+    fs::create_symlink("/etc", path);
+  };
+  const std::vector<std::function<void(const fs::path&)>> mishaps = {removed, shut, replaced};
+  for (const auto& befall : mishaps) {
+    const std::string id = create_id();
+    EXPECT_EQ(put(id, "f", "x").status, 201);
+    befall(state_dir() + "/sessions/" + id);
+    for (const RawReply& reply : {get(id, "f"), put(id, "g", "x"), ask("GET", target(id, "/files")),
+                                  ask("DELETE", target(id, "/files/f"))}) {
+      EXPECT_EQ(reply.status, 503) << reply.body;
+      EXPECT_EQ(code_of(reply), "host_lacks");
+      EXPECT_THAT(problem_of(reply).value("fix", ""), HasSubstr("delete the session"));
+    }
+    const RawReply ran = ask_run(id, shell("true"));
+    ASSERT_EQ(ran.status, 200) << ran.body;
+    const Json result = Json::parse(ran.body);
+    EXPECT_EQ(result["status"], "sandbox_error");
+    EXPECT_EQ(result["error"]["code"], "host") << ran.body;
+    EXPECT_THAT(result["error"].value("fix", ""), HasSubstr("delete the session"));
+    EXPECT_EQ(ask("DELETE", target(id)).status, 200);
+    EXPECT_TRUE(wait_for_no_leftovers()) << log();
+  }
+}
+
+TEST_P(Sessions, WithoutADirectoryForThemAreRefusedWithTheFix) {
+  const std::string id = create_id();
+  const std::string place = state_dir() + "/sessions";
+  const auto expect_refused = [&](const std::string& fix) {
+    for (const RawReply& reply :
+         {ask("POST", "/v1/sessions", "{}"), ask("DELETE", target(id)), ask("GET", "/healthz")}) {
+      EXPECT_EQ(reply.status, 503) << reply.body;
+      EXPECT_EQ(code_of(reply), "host_lacks");
+      EXPECT_THAT(problem_of(reply).value("fix", ""), HasSubstr(fix));
+    }
+  };
+  std::filesystem::rename(place, place + "-away");
+  expect_refused("move it back");
+  EXPECT_EQ(run(shell("true"))["status"], "ok") << "runs of their own need none";
+  std::filesystem::rename(place + "-away", place);
+  EXPECT_EQ(ask("GET", "/healthz").status, 200);
+  ASSERT_EQ(::chmod(place.c_str(), 0500), 0);
+  expect_refused("chmod 700 " + place);
+  ASSERT_EQ(::chmod(place.c_str(), 0700), 0);
+  EXPECT_EQ(ask("DELETE", target(id)).status, 200);
 }
 
 // A run in a thread of its own, which has said something when the constructor returns.
