@@ -36,20 +36,28 @@ Error disk_refuses(std::string operation, int sys_errno, const std::string& path
                          : "see what the kernel's log says of its disk");
 }
 
+constexpr const char* kMoveAway = "move it away, or give another --state-dir";
+
+Result<void> check_own(const UniqueFd& fd, const std::string& path, uid_t owner) {
+  struct stat info{};
+  if (::fstat(fd.get(), &info) != 0) return sys_error("fstat", path);
+  if (S_ISREG(info.st_mode) && info.st_uid == owner) return {};
+  return host_lacks("open", 0, path + " is not a file of sbxd's user", kMoveAway);
+}
+
+Error locked(int sys_errno, const std::string& path) {
+  return host_lacks("flock", sys_errno, path + " is in use by another sbxd",
+                    "stop that one, or give this one a --state-dir of its own");
+}
+
 // Only this daemon writes it: no link, nobody else's file.
 Result<UniqueFd> open_own(const std::string& path, int flags) {
   auto opened = sys::open(path, flags | O_CREAT | O_NOFOLLOW | O_NOCTTY | O_NONBLOCK, 0600);
   if (!opened) {
-    return host_lacks("open", opened.error().sys_errno, path,
-                      "move it away, or give another --state-dir");
+    return host_lacks("open", opened.error().sys_errno, path, kMoveAway);
   }
-  UniqueFd fd = *std::move(opened);
-  struct stat info{};
-  if (::fstat(fd.get(), &info) != 0) return sys_error("fstat", path);
-  if (!S_ISREG(info.st_mode) || info.st_uid != ::geteuid()) {
-    return host_lacks("open", 0, path + " is not a file of this user", "move it away");
-  }
-  return fd;
+  SBX_TRY(check_own(*opened, path, ::geteuid()));
+  return opened;
 }
 
 Result<std::string> read_tail(int fd) {
@@ -131,6 +139,22 @@ std::string disagreement(std::string_view tail, std::string_view head_file, std:
 
 }  // namespace
 
+// SECURITY: root may call it, in a directory of the service's user: as of
+// SessionStore::refuse_in_use().
+Result<void> AuditLog::refuse_unusable(const std::string& directory, uid_t owner) {
+  for (const char* const name : {"/audit.jsonl", "/audit.jsonl.head"}) {
+    const std::string path = directory + name;
+    const auto file = sys::open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (!file && file.error().sys_errno == ENOENT) continue;
+    if (!file) return host_lacks("open", file.error().sys_errno, path, kMoveAway);
+    SBX_TRY(check_own(*file, path, owner));
+    if (::flock(file->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+      return locked(EWOULDBLOCK, path);
+    }
+  }
+  return {};
+}
+
 Result<AuditLog> AuditLog::open(const std::string& directory) {
   if (::mkdir(directory.c_str(), 0700) != 0 && errno != EEXIST) {
     return host_lacks("mkdir", errno, directory, "make the state directory writable");
@@ -142,10 +166,7 @@ Result<AuditLog> AuditLog::open(const std::string& directory) {
   const int failed = ::flock(log.file_.get(), LOCK_EX | LOCK_NB) != 0 ? errno
                      : is_at(log.file_.get(), path)                   ? 0
                                                                       : EWOULDBLOCK;
-  if (failed != 0) {
-    return host_lacks("flock", failed, path + " is in use by another sbxd",
-                      "stop that one, or give this one a --state-dir of its own");
-  }
+  if (failed != 0) return locked(failed, path);
   ScopeExit take_back([&] {
     remove_if_empty(log.head_, path + ".head");
     remove_if_empty(log.file_, path);

@@ -154,11 +154,11 @@ Result<Started> start_up(const Arguments& arguments) {
   SBX_ASSIGN(Configuration configuration, load_configuration(arguments));
   const DaemonConfig& config = configuration.daemon;
   log::set_level(log::level_from_name(config.log_level).value_or(log::Level::kInfo));
+  raise_soft_limits();  // a run takes about 16 descriptors: with few, fewer are possible at once
+  SBX_TRY(check_own_limits(OwnWork::kDaemon));
   for (const std::string& warning : configuration.warnings) {
     log::warning("configuration", {{"what", warning}});
   }
-  raise_soft_limits();  // a run takes about 16 descriptors: with few, fewer are possible at once
-  SBX_TRY(check_own_limits(OwnWork::kDaemon));
   const bool root = ::geteuid() == 0;
   std::optional<ServiceUser> user;
   if (root) {
@@ -169,6 +169,7 @@ Result<Started> start_up(const Arguments& arguments) {
   SBX_TRY(make_places(places, user, fresh));
   // Before there is a socket, which root's directory would keep.
   SBX_TRY(SessionStore::refuse_in_use(places.sessions_dir()));
+  SBX_TRY(AuditLog::refuse_unusable(places.audit_dir(), user ? user->uid : ::geteuid()));
   SBX_ASSIGN(std::vector<http::Listener> listeners, open_listeners(places, user));
   // In whole MiB, as refusals will name it.
   const auto whole = [](std::uint64_t bytes) { return bytes / policy::kMiB * policy::kMiB; };

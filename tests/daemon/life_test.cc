@@ -201,15 +201,26 @@ TEST_P(DaemonLife, ARefusedStartLeavesNothing) {
   EXPECT_EQ(start_and_fail("image = \"nowhere\"\n").exit_code, 1);
   EXPECT_FALSE(is_left("state"));
   EXPECT_FALSE(is_left("sbxd.sock.lock"));
-  // Found out last, after all has been made.
-  std::filesystem::create_directories(audit_file() + ".head");
+  // Found out before anything has been made that root could not take back.
+  const std::string head = audit_file() + ".head";
+  std::filesystem::create_directories(head);
   ASSERT_EQ(
       ::chown((state_dir() + "/audit").c_str(), ground().service_uid(), ground().service_uid()), 0);
   ASSERT_EQ(::chmod((state_dir() + "/audit").c_str(), 0700), 0);
   ASSERT_EQ(::chown(state_dir().c_str(), is_user() ? ground().service_uid() : ::geteuid(), 0), 0);
-  const Finished finished = start_and_fail("");
+  Finished finished = start_and_fail("");
   EXPECT_EQ(finished.exit_code, 1);
   EXPECT_THAT(finished.err, HasSubstr("audit.jsonl.head"));
+  for (const char* what :
+       {"state/sessions", "state/audit/audit.jsonl", "sbxd.sock", "sbxd.sock.lock"}) {
+    EXPECT_FALSE(is_left(what)) << what;
+  }
+  // Found out last, after all has been made: no head is so long.
+  std::filesystem::remove(head);
+  (void)directory().write("state/audit/audit.jsonl.head", std::string(5000, 'x'));
+  ASSERT_EQ(::chown(head.c_str(), ground().service_uid(), ground().service_uid()), 0);
+  finished = start_and_fail("");
+  EXPECT_NE(finished.exit_code, 0);
   EXPECT_FALSE(is_left("state/audit/audit.jsonl"));
   EXPECT_FALSE(is_left("state/sessions/.lock"));
   if (!is_user()) return;  // root has given the rest away, and is root no more
@@ -230,6 +241,15 @@ TEST_P(DaemonLife, ASecondOneOnTheSamePlacesIsRefused) {
   EXPECT_EQ(other.exit_code, 1);
   EXPECT_THAT(other.err, HasSubstr("in use by another sbxd"));
   EXPECT_FALSE(std::filesystem::exists(directory().path() + "/other")) << "no socket stays";
+  // The audit file is in use also where the directory of the sessions was taken away.
+  std::filesystem::rename(state_dir() + "/sessions", state_dir() + "/away");
+  const Finished third = run_process(
+      ground().command({"--socket", directory().path() + "/other", "--state-dir", state_dir()}),
+      ground().options());
+  EXPECT_EQ(third.exit_code, 1);
+  EXPECT_THAT(third.err, HasSubstr("in use by another sbxd"));
+  EXPECT_FALSE(std::filesystem::exists(directory().path() + "/other"));
+  EXPECT_FALSE(std::filesystem::exists(state_dir() + "/sessions"));
 }
 
 TEST_P(DaemonLife, RunsMayEndBeforeItDoes) {
