@@ -94,7 +94,8 @@ class RunStream:
     """Events of a run that is on. Iterate once; closing it before the end cancels the run.
 
     Leaving the iteration closes it too. More events of a stream that is closed are a ValueError,
-    also when another thread closes it while one is waited for.
+    also when another thread closes it while one is waited for. Where sbxd ends before the run does,
+    it is Failed with the code "cut_off": the run may have been done.
     """
 
     def __init__(self, reply: Reply) -> None:

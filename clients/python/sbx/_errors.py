@@ -28,7 +28,10 @@ class SandboxError(Exception):
 
 
 class Unavailable(SandboxError):
-    """There is no daemon, no permission to use it, or no room at the moment (429, 503)."""
+    """There is no daemon, no permission to use it, or no room at the moment (429, 503).
+
+    Or the daemon left before its answer began ("disconnected"), or was silent ("timeout").
+    """
 
 
 class Refused(SandboxError):
@@ -36,4 +39,8 @@ class Refused(SandboxError):
 
 
 class Failed(SandboxError):
-    """The sandbox failed (status sandbox_error, 5xx), or what answered is no daemon of this version."""
+    """The sandbox failed (status sandbox_error, 5xx), or no daemon of this version answered.
+
+    With the code "cut_off" sbxd ended in the middle of its answer: a run had begun, and may have
+    been done. Whoever asks again may have it done twice.
+    """
