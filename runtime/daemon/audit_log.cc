@@ -197,10 +197,14 @@ Result<void> AuditLog::recover() {
   } else if (!torn.empty()) {
     torn.remove_suffix(1);
   }
-  SBX_ASSIGN(const std::string text, sys::read_all(head_.get(), 4096));
-  const auto head = parse_head(text);
+  const auto text = sys::read_all(head_.get(), 4096);
+  if (!text) {
+    return host_lacks("read", text.error().sys_errno, path_ + ".head: " + text.error().detail,
+                      kMoveAway);
+  }
+  const auto head = parse_head(*text);
   // Before the markers: each of them moves the head on.
-  std::string differs = disagreement(tail, text, lines());
+  std::string differs = disagreement(tail, *text, lines());
   if (differs.empty() && !begins_line(torn, last_)) {
     differs = "what is behind the last line is no beginning of one";
   }

@@ -220,7 +220,8 @@ TEST_P(DaemonLife, ARefusedStartLeavesNothing) {
   (void)directory().write("state/audit/audit.jsonl.head", std::string(5000, 'x'));
   ASSERT_EQ(::chown(head.c_str(), ground().service_uid(), ground().service_uid()), 0);
   finished = start_and_fail("");
-  EXPECT_NE(finished.exit_code, 0);
+  EXPECT_EQ(finished.exit_code, 1);
+  EXPECT_THAT(finished.err, AllOf(HasSubstr("audit.jsonl.head"), HasSubstr("move it away")));
   EXPECT_FALSE(is_left("state/audit/audit.jsonl"));
   EXPECT_FALSE(is_left("state/sessions/.lock"));
   if (!is_user()) return;  // root has given the rest away, and is root no more
