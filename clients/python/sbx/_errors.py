@@ -39,7 +39,7 @@ class Refused(SandboxError):
 
 
 class Failed(SandboxError):
-    """The sandbox failed (status sandbox_error, 5xx), or no daemon of this version answered.
+    """The sandbox failed (sandbox_error, 5xx), or what answered is no daemon of this version.
 
     With the code "cut_off" sbxd ended in the middle of its answer: a run had begun, and may have
     been done. Whoever asks again may have it done twice.
