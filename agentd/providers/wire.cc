@@ -23,11 +23,14 @@ Completion Accumulator::take() {
     // What was told so far is not what it came to: Anthropic's first event counts one token.
     completion.usage.reset();
   }
-  std::erase_if(completion.tool_calls, [](const ToolCall& call) { return call.name.empty(); });
-  // Some servers name no id, but want one back with the answer.
+  std::erase_if(completion.tool_calls, [](const ToolCall& call) {
+    return call.name.empty() && call.id.empty() && call.arguments.empty();  // a gap, and no call
+  });
+  // Some servers name no id, but want one back with the answer; and none takes a call of no name.
   for (std::size_t i = 0; i < completion.tool_calls.size(); ++i) {
-    std::string& id = completion.tool_calls[i].id;
-    if (id.empty()) id = "call_" + std::to_string(i + 1);
+    ToolCall& call = completion.tool_calls[i];
+    if (call.id.empty()) call.id = "call_" + std::to_string(i + 1);
+    if (call.name.empty()) call.name = "unnamed";
   }
   return completion;
 }

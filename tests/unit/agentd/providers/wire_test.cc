@@ -121,6 +121,14 @@ TEST(OpenAiWire, CollectsToolCallsWithoutIndexOrId) {
   EXPECT_EQ(without.tool_calls[1].id, "call_2");
 }
 
+TEST(OpenAiWire, ACallOfNoNameIsOneAllTheSame) {
+  const Completion completion = stream(
+      openai_wire(),
+      {R"({"choices":[{"delta":{"tool_calls":[{"id":"a","function":{"name":"","arguments":"{}"}},{}]},"finish_reason":"tool_calls"}]})"});
+  ASSERT_EQ(completion.tool_calls.size(), 1U);
+  EXPECT_EQ(completion.tool_calls[0].id + completion.tool_calls[0].name, "aunnamed");
+}
+
 TEST(OpenAiWire, ReadsContentInPartsWithoutTheThoughts) {
   const Completion completion = stream(
       openai_wire(),
