@@ -342,6 +342,7 @@ Routes::Task Routes::info(Request& request, Responder& responder, Caller /*anybo
   }
   providers::Reach reach{.asked = false};
   if (wanted == "ask") reach = co_await parts_.provider.reach(request.gone);
+  if (wanted == "ask") parts_.sandbox.doubt();  // who wants to know of one wants to know of all
   const sandbox::InfoOutcome outcome = co_await parts_.sandbox.state(request.gone);
   const Json json = info_json({.provider = parts_.provider.info(),
                                .reach = reach,

@@ -157,8 +157,9 @@ Daemon::Daemon(Started started, sbx::UniqueFd signals)
       client_(loop_),
       sandbox_(
           loop_, pool_, client_,
-          {.socket =
-               [given = started_.places.sbxd_socket] { return config::find_sbxd_socket(given); }}),
+          {.socket = [given =
+                          started_.places.sbxd_socket] { return config::find_sbxd_socket(given); },
+           .on_doubt = [this] { watch_.doubt(); }}),
       watched_(
           loop_, pool_, client_,
           {.socket = [given =

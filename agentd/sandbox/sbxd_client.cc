@@ -76,14 +76,13 @@ Task<RunOutcome> SbxdClient::run(RunRequest request, const Cancellation* cancell
   ClientRequest call;
   call.method = sbx::http::Method::kPost;
   call.url = "http://sbxd/v1/run";
-  call.unix_socket = options_.socket();
   call.headers.add("Content-Type", "application/json");
   call.body_bytes = kMaxAnswerBytes;
   call.body = co_await body_of(std::move(request));
   for (int tries = 1;; ++tries) {
     ClientRequest copy = call;
     copy.timeout = time_for(wall, deadline, options_.behind_deadline);
-    Answer answer = co_await exchange(std::move(copy), cancellation);
+    Answer answer = co_await exchange(std::move(copy), deadline, cancellation);
     if (auto* failure = std::get_if<SandboxFailure>(&answer)) co_return std::move(*failure);
     auto& response = std::get<ClientResponse>(answer);
     if (response.status == kOk) {
@@ -104,16 +103,32 @@ struct SbxdClient::Watched {
   std::optional<SandboxFailure> why{};
 };
 
-Task<SbxdClient::Answer> SbxdClient::exchange(ClientRequest call,
+// One that was started again takes connections after a moment.
+Task<InfoOutcome> SbxdClient::come_back(sbx::async::Deadline deadline,
+                                        const Cancellation* cancellation) {
+  const auto last = std::min(deadline, sbx::async::after(options_.restart_time));
+  for (;;) {
+    InfoOutcome outcome = co_await ask_info(cancellation);
+    const auto* failure = std::get_if<SandboxFailure>(&outcome);
+    if (failure == nullptr || failure->kind != Kind::kUnreachable) co_return outcome;
+    const auto again = sbx::async::after(options_.restart_look);
+    if (again >= last) co_return outcome;
+    const Wake wake = co_await loop_.sleep_until(again, cancellation);
+    if (wake == Wake::kCancelled) co_return cancelled();
+  }
+}
+
+Task<SbxdClient::Answer> SbxdClient::exchange(ClientRequest call, sbx::async::Deadline deadline,
                                               const Cancellation* cancellation) {
   if (in_doubt_) {  // nothing is sent to one that is still down
-    InfoOutcome outcome = co_await ask_info(cancellation);
+    InfoOutcome outcome = co_await come_back(deadline, cancellation);
     auto* failure = std::get_if<SandboxFailure>(&outcome);
     if (failure != nullptr && in_doubt_) {
       failure->not_sent = true;
       co_return std::move(*failure);
     }
   }
+  call.unix_socket = options_.socket();
   const Cancellation nobodys;
   Cancellation given_up({cancellation == nullptr ? &nobodys : cancellation});
   Watched watched{.given_up = &given_up};
@@ -128,7 +143,7 @@ Task<SbxdClient::Answer> SbxdClient::exchange(ClientRequest call,
   const auto& error = std::get<ClientError>(result);
   SandboxFailure failure = failure_of(error);
   if (failure.kind == Kind::kCancelled) co_return failure;
-  in_doubt_ = true;
+  doubt();
   if (error.kind == ClientError::Kind::kTimeout) {  // the run's doing, or its own?
     InfoOutcome outcome = co_await ask_info(cancellation);
     const auto* down = std::get_if<SandboxFailure>(&outcome);
@@ -159,6 +174,11 @@ Task<void> SbxdClient::look_after(Watched* watched) {
 void SbxdClient::heard() {
   heard_at_ = steady_clock::now();
   in_doubt_ = false;
+}
+
+void SbxdClient::doubt() {
+  in_doubt_ = true;
+  if (options_.on_doubt) options_.on_doubt();
 }
 
 Task<std::string> SbxdClient::body_of(RunRequest request) {
@@ -194,7 +214,7 @@ Task<InfoOutcome> SbxdClient::ask_info(const Cancellation* cancellation) {
   ClientResult result = co_await client_.perform(std::move(call), cancellation);
   if (const auto* error = std::get_if<ClientError>(&result)) {
     if (error->kind == ClientError::Kind::kCancelled) co_return cancelled();
-    in_doubt_ = true;
+    doubt();
     if (error->kind == ClientError::Kind::kTimeout) co_return silence(heard_at_);
     co_return failure_of(*error);
   }

@@ -23,11 +23,14 @@ namespace agentd::sandbox {
 
 struct SbxdOptions {
   std::function<std::string()> socket{};             // where sbxd is, asked before each connection
+  std::function<void()> on_doubt{};                  // a call had no answer
   std::chrono::milliseconds info_age{60'000};        // older ones are asked for again,
   std::chrono::milliseconds heard_age{1'000};        // and any, if sbxd was not heard for so long
   std::chrono::milliseconds answer_time{5'000};      // for info; who takes longer is silent
   std::chrono::milliseconds look_every{5'000};       // during a run, whether sbxd still answers
   std::chrono::milliseconds behind_deadline{5'000};  // for the answer to a run that ended with it
+  std::chrono::milliseconds restart_time{2'000};     // for one that is down to come back
+  std::chrono::milliseconds restart_look{100};       // how often it is looked for meanwhile
   int busy_tries = 5;                                // how often a refusal "for now" is waited out
   std::chrono::milliseconds busy_wait{1000};         // where no Retry-After says how long
 };
@@ -47,11 +50,15 @@ class SbxdClient final : public Sandbox {
   struct Watched;
   using Answer = std::variant<sbx::http::ClientResponse, SandboxFailure>;
   [[nodiscard]] sbx::async::Task<Answer> exchange(sbx::http::ClientRequest call,
+                                                  sbx::async::Deadline deadline,
                                                   const sbx::async::Cancellation* cancellation);
+  [[nodiscard]] sbx::async::Task<InfoOutcome> come_back(
+      sbx::async::Deadline deadline, const sbx::async::Cancellation* cancellation);
   [[nodiscard]] sbx::async::Task<void> look_after(Watched* watched);
   [[nodiscard]] sbx::async::Task<InfoOutcome> ask_info(
       const sbx::async::Cancellation* cancellation);
   void heard();
+  void doubt();
   [[nodiscard]] sbx::async::Task<std::string> body_of(RunRequest request);
   [[nodiscard]] sbx::async::Task<RunOutcome> outcome_of(std::string body);
   [[nodiscard]] SandboxFailure failure_of(const sbx::http::ClientError& error) const;

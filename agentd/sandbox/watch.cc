@@ -14,7 +14,8 @@ SandboxWatch::SandboxWatch(sbx::async::Loop& loop, Sandbox& sandbox, WatchTimes 
 Task<InfoOutcome> SandboxWatch::state(const sbx::async::Cancellation* cancellation) {
   // That it does not answer may be over at any time.
   const bool was_well = seen_ && std::holds_alternative<SharedInfo>(*seen_);
-  if (was_well && !looking_since_ && steady_clock::now() - seen_at_ < times_.fresh) {
+  const bool is_fresh = seen_at_ && steady_clock::now() - *seen_at_ < times_.fresh;
+  if (was_well && !looking_since_ && is_fresh) {
     co_return *seen_;
   }
   if (!looking_since_) {

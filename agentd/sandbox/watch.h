@@ -1,8 +1,8 @@
 // SandboxWatch: whether the sandbox answers, told within a second whatever it does.
 //
-// Who asks starts a look in the background where the last one is some seconds old, and waits for it
-// so long that a sandbox that works has answered. One that has not by then is silent: stopped, or
-// hung. Nobody looks while nobody asks. On the loop.
+// Who asks starts a look in the background where the last one is some seconds old, or in doubt, and
+// waits for it so long that a sandbox that works has answered. One that has not by then is silent:
+// stopped, or hung. Nobody looks while nobody asks. On the loop.
 #pragma once
 
 #include <chrono>
@@ -28,6 +28,8 @@ class SandboxWatch {
 
   // Ends with kCancelled as soon as `cancellation` is raised.
   [[nodiscard]] sbx::async::Task<InfoOutcome> state(const sbx::async::Cancellation* cancellation);
+  // The next state() looks: somebody had no answer, or wants to know it now.
+  void doubt() { seen_at_.reset(); }
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -38,7 +40,7 @@ class SandboxWatch {
   std::optional<Time> looking_since_;
   std::uint64_t looks_ = 0;  // that have ended
   std::optional<InfoOutcome> seen_;
-  Time seen_at_;
+  std::optional<Time> seen_at_;  // empty: by now it may be otherwise
   std::optional<Time> answered_at_;
   sbx::async::Event seen_now_;
   sbx::async::TaskGroup tasks_;  // last: its task uses the others

@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "http/async/task_group.h"
 #include "http/listener.h"
 #include "tests/support/process.h"
 #include "tests/unit/http/on_loop.h"
@@ -175,6 +176,39 @@ TEST_F(SbxdClientTest, WhatItSaidOfItselfIsForgottenWithACallThatHasNoAnswer) {
   sbxd_.reset();
   EXPECT_EQ(kind_of(run()), "unreachable");
   EXPECT_EQ(kind_of(info()), "unreachable");
+}
+
+TEST_F(SbxdClientTest, OneThatIsDownHasAMomentToComeBackBeforeARunIsGivenUp) {
+  int doubts = 0;
+  std::string path = sbxd_->path();
+  client_.emplace(loop_, pool_, http_,
+                  SbxdOptions{.socket = [&path] { return path; },
+                              .on_doubt = [&doubts] { ++doubts; },
+                              .restart_time = milliseconds(60'000),
+                              .restart_look = milliseconds(1)});
+  sbxd_.reset();
+  EXPECT_EQ(kind_of(run()), "unreachable");
+  EXPECT_EQ(doubts, 1);
+  EXPECT_EQ(kind_of(run(milliseconds(50))), "unreachable") << "within the request's time";
+  std::optional<RunOutcome> outcome;
+  struct Body {
+    static Task<void> run(SbxdClientTest& t, std::optional<RunOutcome>& out) {
+      RunRequest request;
+      out = co_await t.client_->run(std::move(request), nullptr);
+    }
+    static Task<void> start_again(SbxdClientTest& t, std::string& path) {
+      (void)co_await t.loop_.sleep_until(sbx::async::after(milliseconds(20)));
+      t.sbxd_.emplace();
+      path = t.sbxd_->path();
+    }
+    static Task<void> both(SbxdClientTest& t, std::optional<RunOutcome>& out, std::string& path) {
+      sbx::async::TaskGroup tasks(t.loop_);
+      tasks.spawn(start_again(t, path));
+      co_await run(t, out);
+    }
+  };
+  sbx::async::test::run_on(loop_, Body::both(*this, outcome, path));
+  EXPECT_EQ(kind_of(*outcome), "ok");
 }
 
 TEST_F(SbxdClientTest, OneThatWasNotHeardForAWhileIsAskedAgain) {

@@ -85,6 +85,9 @@ TEST_F(SandboxWatchTest, WhatWasSeenJustNowIsNotLookedForAgain) {
         EXPECT_EQ(kind_of(state), "ok");
       }
       EXPECT_EQ(t.sandbox_.asked, 1);
+      watch.doubt();
+      for (int i = 0; i < 3; ++i) (void)co_await watch.state(nullptr);
+      EXPECT_EQ(t.sandbox_.asked, 2) << "somebody had no answer since";
     }
   };
   sbx::async::test::run_on(loop_, Body::run(*this));
