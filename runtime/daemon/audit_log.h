@@ -29,8 +29,8 @@ namespace sbx::daemon {
 
 class AuditLog {
  public:
-  // kHost when open() would refuse what is there for `owner`, or another sbxd has it now. For whoever
-  // has much to do before open(), which alone is sure.
+  // kHost when open() would refuse what is there for `owner`, or another sbxd has it now. For
+  // whoever has much to do before open(), which alone is sure.
   [[nodiscard]] static Result<void> refuse_unusable(const std::string& directory, uid_t owner);
   // Makes `directory`/audit.jsonl and audit.jsonl.head (0600) when missing, and continues the
   // chain: a torn line, or a head that does not agree with the file, gets its marker. kHost when

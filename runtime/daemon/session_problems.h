@@ -35,7 +35,8 @@ class Session;
 // 400 `invalid_path`.
 [[nodiscard]] http::Problem invalid_path();
 // An error of workspace/edit.h about `path`: 404 `file_not_found`, 409 `not_a_file`,
-// `not_a_directory`, `is_a_directory`, 400 `invalid_path`; of the store (kHost, a full disk), as store_problem().
+// `not_a_directory`, `is_a_directory`, 400 `invalid_path`; of the store (kHost, a full disk), as
+// store_problem().
 [[nodiscard]] http::Problem path_problem(const Error& error, std::string_view path);
 // Any other failure of the store: 507 `disk_full`, 503 `host_lacks`, 500 `internal`.
 [[nodiscard]] http::Problem store_problem(const Error& error);

@@ -52,8 +52,8 @@ class SessionStore {
   // A start failed: of a store in which nothing is kept nothing remains. Nobody may use it then.
   void take_back() const;
 
-  // kHost, with the fix, when `directory` is not there any more as open() found it, or nothing can be
-  // made in it. Microseconds.
+  // kHost, with the fix, when `directory` is not there any more as open() found it, or nothing can
+  // be made in it. Microseconds.
   [[nodiscard]] Result<void> check_there() const;
 
   // How many sessions there may be in it; none is opened.
