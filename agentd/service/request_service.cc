@@ -201,6 +201,7 @@ Task<bool> RequestService::seal(Live live) {
   record.ended_ms = store::now_ms();
   take_times(*live);
   co_await store_artifacts(*live);
+  name_lost_place(record);
   // Told when it is on record: after a death in between another end would be told.
   std::vector<LiveEvent> events = live->events;
   events.push_back(event_of(*live, "end"));
@@ -217,6 +218,16 @@ Task<bool> RequestService::seal(Live live) {
   if (closed_ && live->followers > 0) untold_.emplace(record.id, !record.artifacts.empty());
   live->changed.notify_all();
   co_return saved && *saved;
+}
+
+// The loop knows only that the ledger refused it.
+void RequestService::name_lost_place(record::Record& record) {
+  if (record.state.ending.reason != loop::Reason::kLedger) return;
+  const auto there = check_place();
+  if (there) return;
+  const sbx::Error& why = there.error();
+  record.reason_text = loop::with_fix(record.reason_text + ": " + to_string(why), why.fix);
+  record.reason_fix = why.fix;
 }
 
 void RequestService::report(const record::Record& record) {

@@ -160,6 +160,7 @@ class RequestService {
   [[nodiscard]] sbx::async::Task<void> work(Live live);
   [[nodiscard]] sbx::async::Task<void> drive(LiveRequest& live, AttemptLog& attempts);
   [[nodiscard]] sbx::async::Task<bool> seal(Live live);
+  void name_lost_place(record::Record& record);
   void report(const record::Record& record);
   void take_times(LiveRequest& live) const;
   [[nodiscard]] std::optional<redact::Clean> clean_again(const std::string& stored,

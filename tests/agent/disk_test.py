@@ -81,6 +81,8 @@ class GoneState(unittest.TestCase):
         agent = self.stand.agent
         record = self.lose(agent.state, [program("x")], [failed("NameError: x")])
         self.assertEqual((record["state"], record["reason"]["code"]), ("failed", "ledger"), record["reason"])
+        self.assertIn("put the state directory back", record["reason"]["fix"])
+        self.assertIn("was moved away", record["reason"]["text"])
         (self.stand.where / "away").rename(agent.state)
         until(lambda: agent.call("GET", "/healthz").json()["status"] == "ok", "all is stored")
         agent.stop(signal.SIGKILL)
