@@ -48,6 +48,20 @@ class Sandbox(unittest.TestCase):
         stand.start_box()
         self.assertEqual(stand.agent.ask()["state"], "succeeded")
 
+    def test_one_that_went_is_told_at_once_after_a_request_had_no_answer_and_by_doctor(self):
+        stand = Stand(self)
+        stand.agent.start()
+        for look in (lambda: stand.agent.ask(), lambda: stand.agent.agentctl("doctor")):
+            self.assertEqual(stand.agent.call("GET", "/healthz").json()["sandbox"], "ok")
+            stand.box.close()
+            os.unlink(stand.where / "sbxd.sock")
+            seen = look()
+            if not isinstance(seen, dict):
+                self.assertEqual(seen.returncode, 3)
+                self.assertIn(b"FAIL  sandbox", seen.stdout)
+            self.assertEqual(stand.agent.call("GET", "/healthz").json()["sandbox"], "unreachable")
+            stand.start_box()
+
     def test_it_is_tried_once_more_without_another_model_call(self):
         stand = Stand(self)
         stand.agent.start()
