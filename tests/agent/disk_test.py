@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -14,6 +15,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from stand import PATIENCE, Stand, balances, envelope, failed, main, program, ran, until  # noqa: E402
 
 TEXT = ran(envelope("text", "done") + "\n")
+STILL_THERE = 0.1                   # seconds that a look at the state directory holds
 INSIDE = "SBX_TEST_SMALL_DISK"      # set in the process that runs in namespaces of its own
 
 
@@ -30,6 +32,10 @@ class GoneState(unittest.TestCase):
     def setUp(self):
         self.stand = Stand(self)
         self.stand.agent.start()
+
+    def move_away(self, path):
+        path.rename(self.stand.where / "away")
+        time.sleep(STILL_THERE)
 
     def refused(self, path):
         agent, model = self.stand.agent, self.stand.model
@@ -50,7 +56,7 @@ class GoneState(unittest.TestCase):
         agent, away = self.stand.agent, self.stand.where / "away"
         first = agent.ask()
         for path in (agent.state, *(agent.state / name for name in ("agentd.db", "agentd.db-wal", "agentd.lock"))):
-            path.rename(away)
+            self.move_away(path)
             self.refused(path)
             if path != agent.state:
                 shutil.copy(away, path)         # another one in its place is not it
@@ -71,7 +77,7 @@ class GoneState(unittest.TestCase):
         self.stand.play([replies[0] | {"hold": hold}, *replies[1:]], results)
         request = agent.submit()
         until(lambda: len(self.stand.model.asked) > asked, "the model is asked")
-        directory.rename(self.stand.where / "away")
+        self.move_away(directory)
         hold.set()
         record = agent.wait(request)
         self.assertEqual(len(self.stand.model.asked), asked + 1, "no model was asked again")
