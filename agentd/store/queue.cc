@@ -1,7 +1,6 @@
 #include "agentd/store/queue.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -26,7 +25,6 @@ struct Queue::State {
   State(sbx::async::Loop& its_loop, Database its_database)
       : loop(its_loop), database(std::move(its_database)) {}
 
-  void follow_loop();
   void serve();
   [[nodiscard]] std::vector<Job> next();
   void take_writes(std::vector<Job>& to, Durability most);
@@ -40,7 +38,6 @@ struct Queue::State {
   std::deque<Job> jobs;  // under the mutex, as the next
   bool ending = false;
   bool waking = false;  // the loop's: at the end of its turn
-  int processor = -1;   // the loop's: the thread's
   std::thread thread;
 };
 
@@ -74,21 +71,9 @@ void Queue::add(Job job) {
     const auto state = weak.lock();
     if (!state) return;  // the queue is gone
     state->waking = false;
-    state->follow_loop();
     state->given.notify_one();
   });
   state_->waking = true;
-}
-
-// What it is woken for has just been written there, and no other processor has to be woken first.
-void Queue::State::follow_loop() {
-  const int its = ::sched_getcpu();
-  if (its < 0 || its >= CPU_SETSIZE || std::exchange(processor, its) == its) return;
-  cpu_set_t only;
-  CPU_ZERO(&only);
-  CPU_SET(static_cast<std::size_t>(its), &only);
-  // Refused, it stays where it is, which is only slower.
-  (void)::pthread_setaffinity_np(thread.native_handle(), sizeof only, &only);
 }
 
 void Queue::State::serve() {

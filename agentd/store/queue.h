@@ -4,11 +4,11 @@
 // Its functions are called on the loop; the jobs run on the thread, one after another in the order
 // in which they were given. Writes that wait together become one transaction, with those that are
 // given before it is committed: a page that several of them change is written once, and the loop is
-// woken once. The thread runs on the loop's processor, as each mostly waits for the other, and is
-// woken when the loop's turn is over: before that it could only take the processor from it. What a
-// job gave is told only when it is committed. When one of them fails, or the commit does, all are
-// rolled back and each is run again in a transaction of its own, so that none fails for another's
-// sake; one that was alone too, which may then wait twice for another program that holds the file.
+// woken once. So the thread is woken when the loop's turn is over; before that it could only take
+// the processor from it, where they share one. What a job gave is told only when it is committed.
+// When one of them fails, or the commit does, all are rolled back and each is run again in a
+// transaction of its own, so that none fails for another's sake; one that was alone too, which may
+// then wait twice for another program that holds the file.
 //
 // A job owns its data (captures by value, or references to what outlives the Queue), as its
 // awaiting coroutine may be destroyed before it runs. It must not throw.

@@ -2,7 +2,6 @@
 #include "agentd/store/queue.h"
 
 #include <gtest/gtest.h>
-#include <sched.h>
 
 #include <future>
 
@@ -71,22 +70,6 @@ class QueueTest : public ::testing::Test {
   sbx::async::Loop loop_;
   std::optional<Queue> queue_{std::in_place, loop_, database_};
 };
-
-TEST_F(QueueTest, TheThreadRunsOnTheOneProcessorOfTheLoop) {
-  struct Body {
-    static Task<void> run(QueueTest& t) {
-      auto processors = [] {
-        cpu_set_t set;
-        CPU_ZERO(&set);
-        EXPECT_EQ(::sched_getaffinity(0, sizeof set, &set), 0);
-        return CPU_COUNT(&set);
-      };
-      const int count = co_await t.queue_->run(processors);
-      EXPECT_EQ(count, 1);
-    }
-  };
-  run(Body::run(*this));
-}
 
 TEST_F(QueueTest, WritesThatWaitTogetherAreOneTransactionInTheirOrder) {
   struct Body {
