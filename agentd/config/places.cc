@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <string_view>
@@ -22,7 +21,6 @@ namespace {
 
 constexpr const char* kLock = "agentd.lock";  // the first that is made in a state directory
 constexpr const char* kDatabaseLog = "agentd.db-wal";  // is there while the database is open
-constexpr std::chrono::milliseconds kStillThere{100};  // a look costs a request some microseconds
 constexpr const char* kRootSocket = "/run/agentd/agentd.sock";
 constexpr const char* kRootSbxdSocket = "/run/sbx/sbxd.sock";
 
@@ -149,16 +147,13 @@ std::optional<HeldState::Identity> HeldState::look(const char* name) const {
   return Identity{info.st_dev, info.st_ino};
 }
 
-sbx::Result<void> HeldState::check() {
-  const auto now = std::chrono::steady_clock::now();
-  if (now - there_at_ < kStillThere) return {};
+sbx::Result<void> HeldState::check() const {
   for (const File& file : files_) {
     if (look(file.name) == file.identity) continue;
     const std::string path = *file.name == '\0' ? path_ : path_ + "/" + file.name;
     return sbx::host_lacks("stat", 0, path + " was moved away, removed or replaced",
                            "put the state directory back, or end agentd and start it again");
   }
-  there_at_ = now;
   return {};
 }
 

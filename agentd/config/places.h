@@ -3,7 +3,6 @@
 
 #include <sys/types.h>
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
@@ -43,9 +42,8 @@ class HeldState {
   // When its files have been opened.
   [[nodiscard]] static sbx::Result<HeldState> open(const std::string& state_dir);
   // kHost when the directory, its lock, its database or its log is not the one that was opened. A
-  // few looks at what the kernel has in memory: does not wait for the disk. What was there holds
-  // for a tenth of a second.
-  [[nodiscard]] sbx::Result<void> check();
+  // few looks at what the kernel has in memory: does not wait for the disk.
+  [[nodiscard]] sbx::Result<void> check() const;
 
  private:
   struct Identity {
@@ -63,7 +61,6 @@ class HeldState {
   std::string path_;
   sbx::UniqueFd directory_;
   std::vector<File> files_;
-  std::chrono::steady_clock::time_point there_at_{};
 };
 
 // Where a client looks for agentd: `given`, AGENTD_SOCKET, /run/agentd/agentd.sock if accessible,

@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -15,7 +14,6 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from stand import PATIENCE, Stand, balances, envelope, failed, main, program, ran, until  # noqa: E402
 
 TEXT = ran(envelope("text", "done") + "\n")
-STILL_THERE = 0.1                   # seconds that a look at the state directory holds
 INSIDE = "SBX_TEST_SMALL_DISK"      # set in the process that runs in namespaces of its own
 
 
@@ -32,10 +30,6 @@ class GoneState(unittest.TestCase):
     def setUp(self):
         self.stand = Stand(self)
         self.stand.agent.start()
-
-    def move_away(self, path):
-        path.rename(self.stand.where / "away")
-        time.sleep(STILL_THERE)
 
     def refused(self, path):
         agent, model = self.stand.agent, self.stand.model
@@ -56,7 +50,7 @@ class GoneState(unittest.TestCase):
         agent, away = self.stand.agent, self.stand.where / "away"
         first = agent.ask()
         for path in (agent.state, *(agent.state / name for name in ("agentd.db", "agentd.db-wal", "agentd.lock"))):
-            self.move_away(path)
+            path.rename(away)
             self.refused(path)
             if path != agent.state:
                 shutil.copy(away, path)         # another one in its place is not it
@@ -77,7 +71,7 @@ class GoneState(unittest.TestCase):
         self.stand.play([replies[0] | {"hold": hold}, *replies[1:]], results)
         request = agent.submit()
         until(lambda: len(self.stand.model.asked) > asked, "the model is asked")
-        self.move_away(directory)
+        directory.rename(self.stand.where / "away")
         hold.set()
         record = agent.wait(request)
         self.assertEqual(len(self.stand.model.asked), asked + 1, "no model was asked again")
