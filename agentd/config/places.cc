@@ -19,8 +19,6 @@
 namespace agentd::config {
 namespace {
 
-constexpr const char* kLock = "agentd.lock";  // the first that is made in a state directory
-constexpr const char* kDatabaseLog = "agentd.db-wal";  // is there while the database is open
 constexpr const char* kRootSocket = "/run/agentd/agentd.sock";
 constexpr const char* kRootSbxdSocket = "/run/sbx/sbxd.sock";
 
@@ -125,36 +123,6 @@ sbx::Result<sbx::UniqueFd> lock_state(const std::string& state_dir) {
   if (errno != EWOULDBLOCK) return sbx::sys_error("flock", path);
   return sbx::host_lacks("flock", EWOULDBLOCK, "another agentd works in " + state_dir,
                          "end that one first, or name another directory with --state-dir");
-}
-
-sbx::Result<HeldState> HeldState::open(const std::string& state_dir) {
-  HeldState state(state_dir);
-  SBX_ASSIGN(state.directory_, sbx::sys::open(state_dir, O_PATH | O_DIRECTORY, 0));
-  for (const char* const name : {"", kLock, kDatabase, kDatabaseLog}) {
-    const auto identity = state.look(name);
-    if (!identity) return sbx::sys_error("stat", state_dir + "/" + name);
-    state.files_.push_back({name, *identity});
-  }
-  return state;
-}
-
-// The files by the directory that is held, which the first look has found in its place.
-std::optional<HeldState::Identity> HeldState::look(const char* name) const {
-  struct stat info{};
-  const int looked = *name == '\0' ? ::stat(path_.c_str(), &info)
-                                   : ::fstatat(directory_.get(), name, &info, AT_SYMLINK_NOFOLLOW);
-  if (looked != 0) return std::nullopt;
-  return Identity{info.st_dev, info.st_ino};
-}
-
-sbx::Result<void> HeldState::check() const {
-  for (const File& file : files_) {
-    if (look(file.name) == file.identity) continue;
-    const std::string path = *file.name == '\0' ? path_ : path_ + "/" + file.name;
-    return sbx::host_lacks("stat", 0, path + " was moved away, removed or replaced",
-                           "put the state directory back, or end agentd and start it again");
-  }
-  return {};
 }
 
 sbx::Result<std::string> find_agentd_socket(const std::string& given) {

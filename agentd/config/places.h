@@ -1,12 +1,7 @@
 // Places: where agentd listens, where sbxd is, where state is kept. At start-up; blocking.
 #pragma once
 
-#include <sys/types.h>
-
-#include <optional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "agentd/config/config.h"
 #include "runtime/base/result.h"
@@ -14,7 +9,9 @@
 
 namespace agentd::config {
 
-inline constexpr const char* kDatabase = "agentd.db";  // in the state directory
+// In the state directory. The lock is the first that is made there.
+inline constexpr const char* kLock = "agentd.lock";
+inline constexpr const char* kDatabase = "agentd.db";
 
 struct Places {
   std::string socket;       // empty: there is nowhere to put one
@@ -34,34 +31,6 @@ struct Places {
 // Holds the state directory for one agentd, until the descriptor is closed: a second one would end
 // the requests of the first, which it takes for those of a dead one. kHost when it is held.
 [[nodiscard]] sbx::Result<sbx::UniqueFd> lock_state(const std::string& state_dir);
-
-// The state directory that agentd works in, and whether it is still where it was: what is stored in
-// one that was moved away or removed is kept by nobody.
-class HeldState {
- public:
-  // When its files have been opened.
-  [[nodiscard]] static sbx::Result<HeldState> open(const std::string& state_dir);
-  // kHost when the directory, its lock, its database or its log is not the one that was opened. A
-  // few looks at what the kernel has in memory: does not wait for the disk.
-  [[nodiscard]] sbx::Result<void> check() const;
-
- private:
-  struct Identity {
-    dev_t device = 0;
-    ino_t inode = 0;
-    bool operator==(const Identity&) const = default;
-  };
-  struct File {
-    const char* name;  // in the directory; "" is the directory itself
-    Identity identity{};
-  };
-  explicit HeldState(std::string path) : path_(std::move(path)) {}
-  [[nodiscard]] std::optional<Identity> look(const char* name) const;
-
-  std::string path_;
-  sbx::UniqueFd directory_;
-  std::vector<File> files_;
-};
 
 // Where a client looks for agentd: `given`, AGENTD_SOCKET, /run/agentd/agentd.sock if accessible,
 // $XDG_RUNTIME_DIR/sbx/agentd.sock. kInvalid when AGENTD_SOCKET is no absolute path: never another

@@ -9,6 +9,7 @@
 
 #include "agentd/api/tcp_guard.h"
 #include "agentd/config/config.h"
+#include "agentd/config/held_state.h"
 #include "agentd/config/places.h"
 #include "agentd/daemon/arguments.h"
 #include "agentd/history/artifact_files.h"

@@ -88,7 +88,11 @@ class RequestServiceTest : public ::testing::Test {
                                            .artifacts = artifacts_,
                                            .redactor = redactor_,
                                            .metrics = metrics_,
-                                           .limits = limits});
+                                           .limits = limits,
+                                           .check_place = [this]() -> sbx::Result<void> {
+                                             if (place_is_there_) return {};
+                                             return sbx::host_lacks("stat", 0, "gone", "back");
+                                           }});
   }
 
   static Submitted request(std::size_t held = 0) {
@@ -125,6 +129,7 @@ class RequestServiceTest : public ::testing::Test {
   std::optional<prompts::Composer> composer_;
   redact::Redactor redactor_{{redact::Secret("a-secret-of-agentd")}};
   Metrics metrics_;
+  bool place_is_there_ = true;
   history::History history_ = *history::History::open(ledger_.database);
   history::ArtifactFiles artifacts_ = *history::ArtifactFiles::open(ledger_.directory.path());
   std::optional<loop::Services> services_;
