@@ -224,7 +224,7 @@ Task<bool> RequestService::seal(Live live) {
 void RequestService::name_lost_place(record::Record& record) {
   if (record.state.ending.reason != loop::Reason::kLedger) return;
   const auto there = check_place();
-  if (there) return;
+  if (there || record.reason_fix == there.error().fix) return;  // there, or named already
   const sbx::Error& why = there.error();
   record.reason_text = loop::with_fix(record.reason_text + ": " + to_string(why), why.fix);
   record.reason_fix = why.fix;
@@ -337,12 +337,13 @@ Task<void> RequestService::tend(ledger::Ledger& ledger) {
   for (;;) {
     const auto again = sbx::async::after(parts_.limits.retry_every);
     (void)co_await parts_.loop.sleep_until(std::min(due, again));
+    const bool is_due = steady_clock::now() >= due;
+    if (is_due) due = sbx::async::after(parts_.limits.tend_every);
     if (ledger.unwritten() > 0) (void)co_await ledger.make_up();  // or the next time
     if (const auto there = check_place(); !there) continue;
     if (!saving_again_ && unsaved() > 0) co_await save_what_failed();
     if (!stores_files_ && writing_files_ == 0) co_await try_files_again();
-    if (steady_clock::now() < due) continue;
-    due = sbx::async::after(parts_.limits.tend_every);
+    if (!is_due) continue;
     const auto released = co_await ledger.release_dead_owners();
     if (!released) {
       sbx::log::warning("reservations of the dead could not be released",

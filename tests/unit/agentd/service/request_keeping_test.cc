@@ -84,6 +84,37 @@ TEST_F(RequestKeeping, ARecordThatCouldNotBeStoredIsKeptAndStoredLater) {
   run(Body::run(*this, *other));
 }
 
+TEST_F(RequestKeeping, WhileThePlaceIsGoneNothingIsTakenAndTheLoopIsFreeForOthers) {
+  reset({.tend_every = std::chrono::milliseconds(1), .retry_every = std::chrono::milliseconds(1)});
+  struct Body {
+    static Task<void> run(RequestServiceTest& t) {
+      sbx::async::TaskGroup tasks(t.loop_);
+      tasks.spawn(t.service_->tend(t.ledger_.ledger));
+      t.place_is_there_ = false;
+      while (t.service_->stores()) {
+        (void)co_await t.loop_.sleep_until(sbx::async::after(std::chrono::milliseconds(1)));
+      }
+      for (int i = 0; i < 10; ++i) {  // it is due more than once
+        (void)co_await t.loop_.sleep_until(sbx::async::after(std::chrono::milliseconds(1)));
+      }
+      const std::string refused = co_await t.submit();
+      EXPECT_EQ(refused, "not_stored");
+      const auto idle = co_await t.service_->idle(sbx::async::test::soon());
+      EXPECT_EQ(idle, sbx::async::Wake::kReady);
+      t.place_is_there_ = true;
+      while (!t.service_->stores()) {
+        (void)co_await t.loop_.sleep_until(sbx::async::after(std::chrono::milliseconds(1)));
+      }
+      t.provider_.open();
+      const std::string id = co_await t.submit();
+      (void)co_await t.service_->idle(sbx::async::test::soon());
+      const std::string state = co_await t.state_of(id);
+      EXPECT_EQ(state, "succeeded");
+    }
+  };
+  run(Body::run(*this));
+}
+
 TEST_F(RequestKeeping, FilesOfAResultWaitAWhileForRoom) {
   reset({.retry_every = std::chrono::milliseconds(1),
          .files_patience = std::chrono::milliseconds(60'000)});
