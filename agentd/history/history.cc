@@ -59,7 +59,8 @@ Owner owner_from(std::int64_t number) {
 // Of two objects as they stand in JSON, one with the members of both.
 std::string joined(std::string summary, std::string_view record) {
   const bool objects = summary.ends_with('}') && record.starts_with('{');
-  if (!objects || summary == "{}" || record == "{}") return std::string(record);
+  if (!objects || summary == "{}") return std::string(record);
+  if (record == "{}") return summary;
   summary.back() = ',';
   return summary.append(record.substr(1));
 }

@@ -62,7 +62,9 @@ Result<void> RequestService::end_unfinished(const std::string& id) {
   record["ended_at"] = sbx::log::utc_time(store::now_ms());
   SBX_TRY(add_spent(id, record));
   Json summary = record;
+  Json detail = Json::object();
   for (const char* field : {"prompts", "budget", "attempts", "result", "artifacts"}) {
+    if (const auto found = record.find(field); found != record.end()) detail[field] = *found;
     summary.erase(field);
   }
   const Json events = Json::array({{{"id", kEndAfterRestart},
@@ -76,7 +78,7 @@ Result<void> RequestService::end_unfinished(const std::string& id) {
                               .owner = stored->owner,
                               .ended = true,
                               .summary = parts_.redactor.clean_json(summary),
-                              .record = parts_.redactor.clean_json(record),
+                              .record = parts_.redactor.clean_json(detail),
                               .events = parts_.redactor.clean_json(events)});
 }
 

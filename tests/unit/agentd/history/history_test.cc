@@ -60,6 +60,14 @@ TEST_F(HistoryTest, KeepsRecordsBeyondTheProcess) {
   EXPECT_FALSE(*history.find("b"));
 }
 
+TEST_F(HistoryTest, ARecordThatSaysNothingBesidesIsItsSummary) {
+  History history = open();
+  Entry bare = entry("a", 7, true);
+  bare.record = redactor_.clean_json(nlohmann::ordered_json::object());
+  ASSERT_TRUE(history.save(bare));
+  EXPECT_EQ((*history.find("a"))->record, R"({"id":"a"})");
+}
+
 // The tables of agentd before it did without an index of what is under way.
 TEST_F(HistoryTest, AnEarlierFileKeepsItsRecordsInTheirOrder) {
   auto database = store::Database::open({.path = directory_.path() + "/agentd.db"});
