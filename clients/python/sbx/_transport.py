@@ -124,7 +124,7 @@ class Reply:
         length = self.header("Content-Length")
         # What is read in pieces may end too early without a word of http.client's.
         if not piece and size != 0 and length is not None and int(length) != self._read:
-            raise _cut_off(self._daemon, http.client.IncompleteRead(b""), self._patience.seconds)
+            raise _cut_off(self._daemon)
         return piece
 
     def readline(self) -> bytes:
@@ -161,7 +161,7 @@ class Reply:
                 self._check_open()
         except (http.client.HTTPException, OSError) as error:
             self._check_open()
-            raise _cut_off(self._daemon, error, self._patience.seconds) from error
+            raise _broken_off(self._daemon, error, self._patience.seconds) from error
         finally:
             if self._closed:
                 self._release()
@@ -248,11 +248,17 @@ class Transport:
                 may_be_gone: bool) -> http.client.HTTPResponse:
         try:
             response = connection.getresponse()
-            if 200 <= response.status < 300:
-                return response
+        except ConnectionError as error:
+            raise Unavailable(f"{self.daemon.name} closed the connection without an answer",
+                              code="disconnected", fix=self.daemon.see_log) from error
+        except (http.client.HTTPException, socket.timeout) as error:
+            raise _broken_off(self.daemon, error, waits.seconds) from error
+        if 200 <= response.status < 300:
+            return response
+        try:
             body = response.read()
-        except (http.client.HTTPException, ConnectionError, socket.timeout) as error:
-            raise _cut_off(self.daemon, error, waits.seconds) from error
+        except (http.client.HTTPException, OSError) as error:
+            raise _broken_off(self.daemon, error, waits.seconds) from error
         raise error_of(self.daemon, response.status, response.getheader("Retry-After"), body,
                        may_be_gone)
 
@@ -339,14 +345,16 @@ def _seconds(text: Optional[str]) -> Optional[float]:
     return value if 0 <= value <= LONGEST else None
 
 
-def _cut_off(daemon: Daemon, error: Exception, seconds: float) -> SandboxError:
-    if isinstance(error, ConnectionError):
-        return Unavailable(f"{daemon.name} closed the connection without an answer",
-                           code="disconnected", fix=daemon.see_log)
+def _cut_off(daemon: Daemon) -> Failed:
+    return Failed("the answer was cut off", code="cut_off", fix=daemon.see_log)
+
+
+def _broken_off(daemon: Daemon, error: Exception, seconds: float) -> SandboxError:
+    """What an error while an answer is read means, once its head has been."""
     if isinstance(error, socket.timeout):
         return daemon.silent(seconds)
-    if isinstance(error, http.client.IncompleteRead):
-        return Failed("the answer was cut off", code="cut_off", fix=daemon.see_log)
+    if isinstance(error, (ConnectionError, http.client.IncompleteRead)):
+        return _cut_off(daemon)
     return daemon.stranger(f"what answers is no HTTP: {error!r}")
 
 

@@ -133,7 +133,11 @@ class RequestStream:
                                           code="disconnected", fix=AGENTD.see_log)
                 self._end()
                 yield event
-            except Unavailable as error:
+            except RequestFailed:
+                raise
+            except (Unavailable, Failed) as error:
+                if isinstance(error, Failed) and error.code != "cut_off":
+                    raise
                 lost += 1
                 if lost > RECONNECTS or error.code in ("permission", "timeout"):
                     raise

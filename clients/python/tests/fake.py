@@ -104,6 +104,15 @@ class FakeDaemon:
             self.disconnected.set()
 
 
+class ResettingDaemon(FakeDaemon):
+    """Leaves what it was sent unread, which resets the connection behind its answer."""
+
+    def _serve_one(self, connection: socket.socket) -> None:
+        if connection.recv(1):
+            connection.sendall(self._answers.pop(0) if len(self._answers) > 1
+                               else self._answers[0])
+
+
 def _read_request(connection: socket.socket, with_body: bool) -> Optional[Request]:
     bytes_read = b""
     while b"\r\n\r\n" not in bytes_read:

@@ -15,7 +15,7 @@ from sbx import Failed, Refused, SandboxError, Unavailable
 from sbx.agent import (AgentClient, Budget, RequestFailed, RequestStream, run_agent, run_request,
                        stream_request)
 
-from .fake import FakeDaemon, answer, problem
+from .fake import FakeDaemon, ResettingDaemon, answer, problem
 
 RUN = {"id": "r1", "status": "exit", "exit_code": 1, "signal": None, "duration_seconds": 0.5,
        "stdout": "", "stdout_dropped": 0, "stderr": "KeyError: 'area'", "stderr_dropped": 0,
@@ -213,6 +213,12 @@ class Events(unittest.TestCase):
             self.assertNotIn("Last-Event-ID", daemon.requests[1].head)
             for again in daemon.requests[2:4]:
                 self.assertIn("Last-Event-ID: 1\r\n", again.head + "\r\n")
+
+    def test_a_connection_that_is_reset_is_made_again_too(self):
+        with ResettingDaemon(ACCEPTED, events(event(1)), events(event(2), END),
+                             record()) as daemon, at_once():
+            with stream_request("which?", socket=daemon.path) as stream:
+                self.assertEqual([each.id for each in stream], [1, 2, 3])
 
     def test_the_end_is_asked_for_again_when_the_record_could_not_be_had(self):
         with FakeDaemon(ACCEPTED, events(event(2), END), b"", events(END),

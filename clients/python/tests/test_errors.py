@@ -11,7 +11,7 @@ from unittest import mock
 import sbx
 from sbx import Client, Failed, Refused, SandboxError, Unavailable, run_code
 
-from .fake import FakeDaemon, answer, problem, result
+from .fake import FakeDaemon, ResettingDaemon, answer, problem, result
 
 
 def error_of(said, **options):
@@ -107,6 +107,17 @@ class Strangers(unittest.TestCase):
 
     def test_an_answer_that_is_cut_off_is_failed(self):
         self.assertEqual(error_of(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\n{").code, "cut_off")
+
+    def test_a_reset_within_an_answer_is_the_same_and_before_it_is_unavailable(self):
+        for status in (b"200 OK", b"503 Busy"):
+            with ResettingDaemon(b"HTTP/1.1 " + status + b"\r\nContent-Length: 10\r\n\r\n{") as daemon:
+                with self.assertRaises(Failed) as raised:
+                    run_code("x", socket=daemon.path)
+            self.assertEqual(raised.exception.code, "cut_off")
+        with ResettingDaemon(b"") as daemon:
+            with self.assertRaises(Unavailable) as raised:
+                run_code("x", socket=daemon.path)
+        self.assertEqual(raised.exception.code, "disconnected")
 
     def test_a_daemon_that_says_nothing_is_left_after_the_timeout(self):
         with tempfile.TemporaryDirectory() as directory:
