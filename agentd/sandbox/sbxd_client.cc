@@ -43,8 +43,7 @@ std::size_t size_of(const RunRequest& request) {
 }
 
 // How long an answer is waited for: a run may be queued there for longer than there is time.
-milliseconds time_for(milliseconds wall, sbx::async::Deadline deadline, milliseconds behind) {
-  const milliseconds whole = wall + kBesideTheRun;
+milliseconds time_for(milliseconds whole, sbx::async::Deadline deadline, milliseconds behind) {
   if (deadline == sbx::async::kNoDeadline) return whole;
   const auto left = std::chrono::ceil<milliseconds>(deadline - steady_clock::now());
   return std::clamp(left + behind, milliseconds(1), whole);
@@ -68,7 +67,6 @@ SbxdClient::SbxdClient(sbx::async::Loop& loop, sbx::async::WorkPool& pool,
 
 Task<RunOutcome> SbxdClient::run(RunRequest request, const Cancellation* cancellation) {
   const auto deadline = request.deadline;
-  const milliseconds wall = request.wall;
   if (info_) {
     request.stdout_bytes =
         std::max(info_->stdout_bytes, std::min(kStdoutBytes, info_->stdout_most));
@@ -77,11 +75,11 @@ Task<RunOutcome> SbxdClient::run(RunRequest request, const Cancellation* cancell
   call.method = sbx::http::Method::kPost;
   call.url = "http://sbxd/v1/run";
   call.headers.add("Content-Type", "application/json");
+  call.timeout = request.wall + kBesideTheRun;
   call.body_bytes = kMaxAnswerBytes;
   call.body = co_await body_of(std::move(request));
   for (int tries = 1;; ++tries) {
     ClientRequest copy = call;
-    copy.timeout = time_for(wall, deadline, options_.behind_deadline);
     Answer answer = co_await exchange(std::move(copy), deadline, cancellation);
     if (auto* failure = std::get_if<SandboxFailure>(&answer)) co_return std::move(*failure);
     auto& response = std::get<ClientResponse>(answer);
@@ -129,6 +127,7 @@ Task<SbxdClient::Answer> SbxdClient::exchange(ClientRequest call, sbx::async::De
     }
   }
   call.unix_socket = options_.socket();
+  call.timeout = time_for(call.timeout, deadline, options_.behind_deadline);
   const Cancellation nobodys;
   Cancellation given_up({cancellation == nullptr ? &nobodys : cancellation});
   Watched watched{.given_up = &given_up};

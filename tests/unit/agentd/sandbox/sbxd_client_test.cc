@@ -178,37 +178,63 @@ TEST_F(SbxdClientTest, WhatItSaidOfItselfIsForgottenWithACallThatHasNoAnswer) {
   EXPECT_EQ(kind_of(info()), "unreachable");
 }
 
-TEST_F(SbxdClientTest, OneThatIsDownHasAMomentToComeBackBeforeARunIsGivenUp) {
-  int doubts = 0;
-  std::string path = sbxd_->path();
-  client_.emplace(loop_, pool_, http_,
-                  SbxdOptions{.socket = [&path] { return path; },
-                              .on_doubt = [&doubts] { ++doubts; },
-                              .restart_time = milliseconds(60'000),
-                              .restart_look = milliseconds(1)});
-  sbxd_.reset();
+// An sbxd that is down, starts again, and is then at another path.
+class RestartedSbxdTest : public SbxdClientTest {
+ public:
+  void make(SbxdOptions options) {
+    options.socket = [this] { return path_; };
+    options.on_doubt = [this] { ++doubts_; };
+    options.restart_time = milliseconds(60'000);
+    options.restart_look = milliseconds(1);
+    client_.emplace(loop_, pool_, http_, std::move(options));
+    sbxd_.reset();
+  }
+  // A run within `left`. It starts again when it has been missed once more, and `down` is over.
+  RunOutcome run_over_a_restart(milliseconds left, milliseconds down = {}, bool hold = false) {
+    std::optional<RunOutcome> outcome;
+    sbx::async::test::run_on(loop_, both(*this, left, start_again(*this, down, hold), outcome));
+    return *outcome;
+  }
+
+  std::string path_ = sbxd_->path();
+  int doubts_ = 0;
+
+ private:
+  static Task<void> start_again(RestartedSbxdTest& t, milliseconds down, bool hold) {
+    const auto earliest = sbx::async::after(down);
+    for (const int before = t.doubts_; t.doubts_ == before;) (void)co_await t.loop_.next_turn();
+    (void)co_await t.loop_.sleep_until(earliest);
+    t.sbxd_.emplace();
+    t.sbxd_->hold = hold;
+    t.path_ = t.sbxd_->path();
+  }
+  static Task<void> both(RestartedSbxdTest& t, milliseconds left, Task<void> start_again,
+                         std::optional<RunOutcome>& out) {
+    sbx::async::TaskGroup tasks(t.loop_);
+    tasks.spawn(std::move(start_again));
+    (void)co_await t.loop_.next_turn();
+    RunRequest request;
+    request.deadline = sbx::async::after(left);
+    out = co_await t.client_->run(std::move(request), nullptr);
+  }
+};
+
+TEST_F(RestartedSbxdTest, OneThatIsDownHasAMomentToComeBackBeforeARunIsGivenUp) {
+  make({});
   EXPECT_EQ(kind_of(run()), "unreachable");
-  EXPECT_EQ(doubts, 1);
+  EXPECT_EQ(doubts_, 1);
   EXPECT_EQ(kind_of(run(milliseconds(50))), "unreachable") << "within the request's time";
-  std::optional<RunOutcome> outcome;
-  struct Body {
-    static Task<void> run(SbxdClientTest& t, std::optional<RunOutcome>& out) {
-      RunRequest request;
-      out = co_await t.client_->run(std::move(request), nullptr);
-    }
-    static Task<void> start_again(SbxdClientTest& t, std::string& path) {
-      (void)co_await t.loop_.sleep_until(sbx::async::after(milliseconds(20)));
-      t.sbxd_.emplace();
-      path = t.sbxd_->path();
-    }
-    static Task<void> both(SbxdClientTest& t, std::optional<RunOutcome>& out, std::string& path) {
-      sbx::async::TaskGroup tasks(t.loop_);
-      tasks.spawn(start_again(t, path));
-      co_await run(t, out);
-    }
-  };
-  sbx::async::test::run_on(loop_, Body::both(*this, outcome, path));
-  EXPECT_EQ(kind_of(*outcome), "ok");
+  EXPECT_EQ(kind_of(run_over_a_restart(milliseconds(60'000))), "ok");
+}
+
+TEST_F(RestartedSbxdTest, WaitingForOneToComeBackIsOfTheRequestsTime) {
+  constexpr milliseconds kLeft(2'000);
+  constexpr milliseconds kDown(1'000);
+  make({.behind_deadline = milliseconds(100)});
+  EXPECT_EQ(kind_of(run()), "unreachable");
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_NE(kind_of(run_over_a_restart(kLeft, kDown, true)), "ok");
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, kLeft + kDown);
 }
 
 TEST_F(SbxdClientTest, OneThatWasNotHeardForAWhileIsAskedAgain) {
