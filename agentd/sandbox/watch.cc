@@ -36,10 +36,10 @@ Task<InfoOutcome> SandboxWatch::state(const sbx::async::Cancellation* cancellati
 }
 
 Task<void> SandboxWatch::look() {
+  seen_at_ = steady_clock::now();  // a doubt from here on is newer than the answer
   InfoOutcome outcome = co_await sandbox_.info(nullptr);
   if (std::holds_alternative<SharedInfo>(outcome)) answered_at_ = steady_clock::now();
   seen_ = std::move(outcome);
-  seen_at_ = steady_clock::now();
   ++looks_;
   looking_since_.reset();
   seen_now_.notify_all();

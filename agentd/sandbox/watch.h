@@ -40,7 +40,7 @@ class SandboxWatch {
   std::optional<Time> looking_since_;
   std::uint64_t looks_ = 0;  // that have ended
   std::optional<InfoOutcome> seen_;
-  std::optional<Time> seen_at_;  // empty: by now it may be otherwise
+  std::optional<Time> seen_at_;  // its look's start; empty: by now it may be otherwise
   std::optional<Time> answered_at_;
   sbx::async::Event seen_now_;
   sbx::async::TaskGroup tasks_;  // last: its task uses the others

@@ -93,6 +93,28 @@ TEST_F(SandboxWatchTest, WhatWasSeenJustNowIsNotLookedForAgain) {
   sbx::async::test::run_on(loop_, Body::run(*this));
 }
 
+TEST_F(SandboxWatchTest, AnAnswerThatWasAskedForBeforeADoubtIsLookedForAgain) {
+  struct Body {
+    static Task<void> run(SandboxWatchTest& t) {
+      SandboxWatch watch(t.loop_, t.sandbox_,
+                         {.fresh = milliseconds(60'000), .wait = milliseconds(50)});
+      t.sandbox_.hang();
+      auto state = co_await watch.state(nullptr);
+      EXPECT_EQ(kind_of(state), "silent");
+      watch.doubt();
+      t.sandbox_.go_on();
+      for (int i = 0; i < 3; ++i) (void)co_await t.loop_.next_turn();
+      EXPECT_EQ(t.sandbox_.asked, 1);
+      t.sandbox_.hang();
+      state = co_await watch.state(nullptr);
+      EXPECT_EQ(kind_of(state), "silent");
+      EXPECT_EQ(t.sandbox_.asked, 2);
+      t.sandbox_.go_on();
+    }
+  };
+  sbx::async::test::run_on(loop_, Body::run(*this));
+}
+
 TEST_F(SandboxWatchTest, WhoLeavesDoesNotEndTheLookOfOthers) {
   struct Body {
     static Task<void> run(SandboxWatchTest& t) {
