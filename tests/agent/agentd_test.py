@@ -234,9 +234,9 @@ class Share(Runner):
         self.assertIn(done.returncode, (0, 1), done.stdout + done.stderr)   # reached or missed
         told = json.loads(figures.read_text(encoding="utf-8"))["share"]["milliseconds"]
         self.assertEqual([len(values) for values in told.values()], [10] * 5)
-        for bare, whole, inside, between, own in zip(*told.values()):
-            self.assertGreater(min(bare, inside, between, own), 0)
-            self.assertAlmostEqual(whole, inside + between + own)
+        for bare, whole, inside, between, _ in zip(*told.values()):
+            self.assertGreater(min(bare, inside, between), 0)
+            self.assertLess(inside + between, whole)
 
     def test_the_relay_passes_on_bytes_as_they_are(self):
         _, agentd, sbxd = self.begin()
