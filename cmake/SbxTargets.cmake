@@ -43,7 +43,7 @@ function(sbx_library name)
 endfunction()
 
 # sbx_self_contained(program…): the C++ library is in them. A daemon serves each request with cold caches, after the
-# programs that ran in the sandbox: what its code calls across shared libraries is a tenth of agentd's part of one.
+# programs that ran in the sandbox: what its code calls across shared libraries is 7% of agentd's part of one.
 function(sbx_self_contained)
   if(SBX_SANITIZE)
     return()
