@@ -14,6 +14,7 @@
 #include "runtime/base/log.h"
 #include "runtime/base/scope_exit.h"
 #include "runtime/base/sys.h"
+#include "runtime/daemon/places.h"
 
 namespace sbx::daemon {
 namespace {
@@ -142,12 +143,13 @@ std::string disagreement(std::string_view tail, std::string_view head_file, std:
 // SECURITY: root may call it, in a directory of the service's user: as of
 // SessionStore::refuse_in_use().
 Result<void> AuditLog::refuse_unusable(const std::string& directory, uid_t owner) {
-  for (const char* const name : {"/audit.jsonl", "/audit.jsonl.head"}) {
-    const std::string path = directory + name;
+  for (const char* const end : {"", ".head"}) {
+    const std::string path = directory + "/audit.jsonl" + end;
     const auto file = sys::open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (!file && file.error().sys_errno == ENOENT) continue;
     if (!file) return host_lacks("open", file.error().sys_errno, path, kMoveAway);
     SBX_TRY(check_own(*file, path, owner));
+    if (*end != '\0') continue;  // the head is never locked
     if (::flock(file->get(), LOCK_SH | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
       return locked(EWOULDBLOCK, path);
     }
@@ -163,10 +165,8 @@ Result<AuditLog> AuditLog::open(const std::string& directory) {
   const std::string path = log.path_ = directory + "/audit.jsonl";
   SBX_ASSIGN(log.file_, open_own(path, O_RDWR | O_APPEND));
   // Two writers would break the chain. Another that failed to start may have taken the file back.
-  const int failed = ::flock(log.file_.get(), LOCK_EX | LOCK_NB) != 0 ? errno
-                     : is_at(log.file_.get(), path)                   ? 0
-                                                                      : EWOULDBLOCK;
-  if (failed != 0) return locked(failed, path);
+  if (const int failed = lock_alone(log.file_.get()); failed != 0) return locked(failed, path);
+  if (!is_at(log.file_.get(), path)) return locked(EWOULDBLOCK, path);
   ScopeExit take_back([&] {
     remove_if_empty(log.head_, path + ".head");
     remove_if_empty(log.file_, path);

@@ -2,10 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/core.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
+#include <thread>
 
 #include "runtime/base/as_user.h"
 #include "runtime/base/sys.h"
@@ -145,6 +148,13 @@ Result<void> make_places(const Places& places, const std::optional<ServiceUser>&
   if (places.runtime_dir.empty()) return {};
   SBX_TRY(make_own(places.runtime_dir, user, kOtherRecords, fresh));
   return check_way(places.runtime_dir, user, kOtherRecords);
+}
+
+int lock_alone(int fd) {
+  if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return 0;
+  if (errno != EWOULDBLOCK) return errno;
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  return ::flock(fd, LOCK_EX | LOCK_NB) == 0 ? 0 : errno;
 }
 
 }  // namespace sbx::daemon

@@ -33,4 +33,8 @@ struct Places {
 [[nodiscard]] Result<void> make_places(const Places& places, const std::optional<ServiceUser>& user,
                                        FreshDirectories& fresh);
 
+// flock(2) for one alone: 0 or its errno. Blocks: a start that only looks whether another has the
+// file holds it for microseconds, so it is tried twice.
+[[nodiscard]] int lock_alone(int fd);
+
 }  // namespace sbx::daemon

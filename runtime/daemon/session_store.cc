@@ -15,6 +15,7 @@
 #include "runtime/base/places.h"
 #include "runtime/base/scope_exit.h"
 #include "runtime/base/sys.h"
+#include "runtime/daemon/places.h"
 #include "runtime/daemon/session_directory.h"
 #include "runtime/spawn/records.h"
 #include "runtime/workspace/tree.h"
@@ -155,9 +156,9 @@ Result<SessionStore> SessionStore::open(const std::string& directory) {
   if (!lock) {
     return host_lacks("open", lock.error().sys_errno, directory + "/" + kLockName, kFix);
   }
-  if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno == EWOULDBLOCK) return in_use(directory);
-    return sys_error("flock", directory);
+  if (const int failed = lock_alone(lock->get()); failed != 0) {
+    if (failed == EWOULDBLOCK) return in_use(directory);
+    return host_lacks("flock", failed, directory, kFix);
   }
   // Another that failed to start may have taken it back.
   struct stat held{};
