@@ -96,8 +96,12 @@ Result<void> make_passable(int directory) {
 Result<void> remove_session(int top, const std::string& name) {
   {
     const auto session = open_inside(top, name, O_PATH | O_DIRECTORY);
-    // Nothing, or what somebody has put in its place: a file, a link.
-    if (!session) return remove_beside(top, name);
+    if (!session) {
+      // Nothing, or what somebody has put in its place: a file, a link.
+      const int failed = session.error().sys_errno;
+      const bool is_none = failed == ENOENT || failed == ENOTDIR || failed == ELOOP;
+      return is_none ? remove_beside(top, name) : Result<void>(session.error());
+    }
     SBX_TRY(make_passable(session->get()));
     SBX_ASSIGN(const auto names, names_in(session->get()));
     for (const std::string& each : names) {
