@@ -197,8 +197,16 @@ Result<void> SessionStore::check_there() const {
   struct stat open{};
   struct stat named{};
   if (::fstat(top_.get(), &open) != 0) return sys_error("fstat", path_);
-  if (::lstat(path_.c_str(), &named) != 0 || open.st_dev != named.st_dev ||
-      open.st_ino != named.st_ino) {
+  const int failed = ::lstat(path_.c_str(), &named) == 0 ? 0 : errno;
+  if (failed != 0 && failed != ENOENT && failed != ENOTDIR) {
+    return name_disk_failure(host_lacks(
+        "stat", failed, path_,
+        failed == EACCES ? "let sbxd's user pass the directories above it: chmod u+x the one that "
+                           "is shut, which `namei -l " +
+                               path_ + "` shows"
+                         : "start sbxd again when it can be reached"));
+  }
+  if (failed != 0 || open.st_dev != named.st_dev || open.st_ino != named.st_ino) {
     return host_lacks("stat", 0, path_ + " is not the directory any more that sbxd opened",
                       "move it back, or start sbxd again: it begins a new one");
   }
@@ -318,6 +326,7 @@ Result<Leftover> SessionStore::set_aside(const std::string& id) const {
 }
 
 Result<void> SessionStore::bury(const Tombstone& tombstone) const {
+  SBX_TRY(check_there());
   return write_durably(expired_.get(), tombstone.id, to_text(tombstone));
 }
 

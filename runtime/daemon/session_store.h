@@ -68,7 +68,7 @@ class SessionStore {
   // Once, before anything is created. A session that has a tombstone is a leftover.
   [[nodiscard]] Result<Loaded> load() const;
 
-  // Makes an empty session. Fails as check_there() does, and so does set_aside().
+  // Makes an empty session. Fails as check_there() does, and so do set_aside() and bury().
   [[nodiscard]] Result<StoredSession> create(const SessionRecord& record, SessionTime now) const;
   // Replaces the record of a session.
   [[nodiscard]] Result<void> rewrite(int session, const SessionRecord& record) const;

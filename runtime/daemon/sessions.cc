@@ -1,6 +1,7 @@
 #include "runtime/daemon/sessions.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/base/log.h"
 #include "runtime/base/scope_exit.h"
@@ -210,6 +211,7 @@ Task<void> Sessions::tend() {
     if (session->ending() || session->in_use()) continue;
     if (const auto why = expiry_of(*session)) over.emplace_back(session, *why);
   }
+  if (!look_at_store()) over.clear();
   for (auto& [session, why] : over) co_await expire(session, why);
   std::vector<SessionPtr> used;
   for (const auto& [id, session] : sessions_) {
@@ -237,6 +239,17 @@ Task<void> Sessions::tend_always() {
     (void)co_await loop_.sleep_until(async::after(kTendPeriod));
     co_await tend();
   }
+}
+
+bool Sessions::look_at_store() {
+  const auto there = store_->check_there();
+  const bool was_there = std::exchange(is_there_, there.has_value());
+  if (!there && was_there) {
+    log::error("no session can be made, or end",
+               {{"error", to_string(there.error())}, {"fix", there.error().fix}});
+  }
+  if (there && !was_there) log::info("sessions can be made again");
+  return is_there_;
 }
 
 // The tombstone first: from then on the session is gone, whatever happens to this process.

@@ -74,7 +74,8 @@ class Sessions {
   // Measures the session unless its size is known exactly. Precondition: it is held.
   [[nodiscard]] async::Task<std::optional<http::Problem>> measure(SessionPtr session);
 
-  // Ends what has expired by now, and notes on disk which sessions were used.
+  // Ends what has expired by now, unless there is a problem(), and notes on disk which sessions
+  // were used.
   [[nodiscard]] async::Task<void> tend();
   // tend(), for ever.
   [[nodiscard]] async::Task<void> tend_always();
@@ -104,6 +105,8 @@ class Sessions {
   [[nodiscard]] Result<void> adopt(StoredSession stored);
   [[nodiscard]] std::optional<http::Problem> refuse_more(const std::optional<uid_t>& owner) const;
   [[nodiscard]] std::optional<Expiry> expiry_of(const Session& session) const;
+  // Whether the store can be changed; the log says when that changes.
+  [[nodiscard]] bool look_at_store();
   [[nodiscard]] async::Task<void> expire(SessionPtr session, Expiry why);
   void remember(Tombstone tombstone);
   void forget(const std::string& id);
@@ -123,6 +126,7 @@ class Sessions {
   std::map<std::string, Tombstone> tombstones_;
   std::vector<std::optional<uid_t>> making_;  // owners of those that create() is making
   std::uint32_t last_index_ = 0;
+  bool is_there_ = true;  // what the log has said of the store
   Counters counters_;
   async::TaskGroup tasks_;  // after what its tasks use
 };

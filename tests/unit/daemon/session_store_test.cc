@@ -166,6 +166,26 @@ TEST_F(Store, SetsASessionAsideAndRemovesItAfterwards) {
   EXPECT_TRUE(std::filesystem::exists(at(kOther)));
 }
 
+TEST_F(Store, BuriesNothingWhereItIsAwayAndTellsThatFromWhatCannotBeLookedAt) {
+  const TemporaryDirectory above;
+  const std::string parent = above.path() + "/parent";
+  std::filesystem::create_directories(parent + "/store");
+  const auto store = SessionStore::open(parent + "/store");
+  ASSERT_TRUE(store) << to_string(store.error());
+  const Tombstone tombstone{.id = kId, .owner = 1000, .expired = {}, .why = Expiry::kAge};
+  std::filesystem::rename(parent, parent + "-away");
+  auto buried = store->bury(tombstone);
+  ASSERT_FALSE(buried);
+  EXPECT_THAT(buried.error().fix, HasSubstr("move it back"));
+  std::filesystem::create_symlink("parent", parent);
+  buried = store->bury(tombstone);
+  ASSERT_FALSE(buried);
+  EXPECT_EQ(buried.error().sys_errno, ELOOP) << to_string(buried.error());
+  std::filesystem::remove(parent);
+  std::filesystem::rename(parent + "-away", parent);
+  EXPECT_TRUE(store->bury(tombstone));
+}
+
 TEST_F(Store, OfATombstoneHasNoSessionAnyMore) {
   create();
   const Tombstone tombstone{.id = kId,

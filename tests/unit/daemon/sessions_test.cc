@@ -243,6 +243,27 @@ TEST(Expiring, IsRememberedAfterAKillAndForgottenAfterAWeek) {
   EXPECT_EQ(entries_of(ground.path() + "/expired"), 0U);
 }
 
+TEST(Expiring, WaitsForADirectoryThatIsAwayAndSaysItOnce) {
+  SessionGround ground;
+  const std::string id = ground.create(1, minutes(10))->record().id;
+  ground.now += minutes(11);
+  const std::string away = ground.path() + "-away";
+  std::filesystem::rename(ground.path(), away);
+  ::testing::internal::CaptureStderr();
+  for (int time = 0; time < 3; ++time) ground.run(ground.sessions().tend());
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_THAT(log, HasSubstr("move it back"));
+  EXPECT_EQ(log.find('\n'), log.size() - 1) << "one line: " << log;
+  EXPECT_EQ(entries_of(away + "/expired"), 0U);
+  EXPECT_EQ(ground.find(1, id), "session_expired");
+  std::filesystem::rename(away, ground.path());
+  ::testing::internal::CaptureStderr();
+  ground.run(ground.sessions().tend());
+  EXPECT_THAT(::testing::internal::GetCapturedStderr(), HasSubstr("can be made again"));
+  EXPECT_EQ(ground.sessions().count(), 0U);
+  EXPECT_EQ(entries_of(ground.path() + "/expired"), 1U);
+}
+
 TEST(Expiring, WaitsForAUseUnderWay) {
   SessionGround ground;
   const SessionPtr session = ground.create(1, minutes(10), hours(1));
