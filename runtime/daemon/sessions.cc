@@ -181,6 +181,7 @@ Task<OrProblem<SessionPtr>> Sessions::create(http::Peer peer, SessionWish wish) 
 Task<OrProblem<bool>> Sessions::remove(SessionPtr session) {
   const std::string id = session->record().id;
   if (session->ending()) co_return session_not_found(id);
+  if (auto away = problem()) co_return *std::move(away);  // before its run is cancelled
   const bool cancelled = session->running();
   session->end(std::nullopt);
   co_await session->wait_unused(async::after(kUsersEndTime));

@@ -243,6 +243,22 @@ TEST(Expiring, IsRememberedAfterAKillAndForgottenAfterAWeek) {
   EXPECT_EQ(entries_of(ground.path() + "/expired"), 0U);
 }
 
+TEST(Deleting, CancelsNoRunWhereTheDirectoryIsAway) {
+  SessionGround ground;
+  const SessionPtr session = ground.create(1);
+  const auto scenario = [](SessionGround& g, SessionPtr s) -> Task<void> {
+    auto held = co_await hold_for_run(s, false, async::kNoDeadline, nullptr);
+    const Hold hold = std::get<Hold>(std::move(held));
+    std::filesystem::rename(g.path(), g.path() + "-away");
+    auto gone = co_await g.sessions().remove(s);
+    EXPECT_EQ(std::get<http::Problem>(gone).code, "host_lacks");
+    EXPECT_FALSE(s->deleted().cancelled());
+    EXPECT_FALSE(s->ending());
+    std::filesystem::rename(g.path() + "-away", g.path());
+  };
+  ground.run(scenario(ground, session));
+}
+
 TEST(Expiring, WaitsForADirectoryThatIsAwayAndSaysItOnce) {
   SessionGround ground;
   const std::string id = ground.create(1, minutes(10))->record().id;
