@@ -201,7 +201,7 @@ Result<void> SessionStore::check_there() const {
   if (failed != 0 && failed != ENOENT && failed != ENOTDIR) {
     return name_disk_failure(host_lacks(
         "stat", failed, path_,
-        failed == EACCES ? "let sbxd's user pass the directories above it: chmod u+x the one that "
+        failed == EACCES ? "let sbxd's user pass the directories above it: chmod +x the one that "
                            "is shut, which `namei -l " +
                                path_ + "` shows"
                          : "start sbxd again when it can be reached"));
