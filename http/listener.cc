@@ -95,12 +95,13 @@ Result<void> remove_stale(const std::string& path, const sockaddr_un& address) {
 
 // SECURITY: nobody can connect before listen(2), and until then the file's mode is 0600 (bind(2)
 // takes it from the socket's own). The directory is ours, so that the name stays the file we bound.
-Result<void> bind_with_mode(int socket, const UnixSocketOptions& options,
-                            const sockaddr_un& address) {
+Result<void> bind_shut(int socket, const std::string& path, const sockaddr_un& address) {
   if (::fchmod(socket, 0600) != 0) return sys_error("fchmod");
-  if (::bind(socket, generic(address), sizeof address) != 0) {
-    return sys_error("bind", options.path);
-  }
+  if (::bind(socket, generic(address), sizeof address) != 0) return sys_error("bind", path);
+  return {};
+}
+
+Result<void> listen_with_mode(int socket, const UnixSocketOptions& options) {
   if (options.group && ::fchownat(AT_FDCWD, options.path.c_str(), static_cast<uid_t>(-1),
                                   *options.group, AT_SYMLINK_NOFOLLOW) != 0) {
     return sys_error("chown", options.path);
@@ -198,11 +199,12 @@ Result<Listener> Listener::unix_socket(const UnixSocketOptions& options) {
   made.fd_.reset(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!made.fd_) return sys_error("socket");
   made.is_unix_ = true;
-  SBX_TRY(bind_with_mode(made.fd_.get(), options, address));
+  SBX_TRY(bind_shut(made.fd_.get(), options.path, address));
   struct stat bound{};
   if (::lstat(options.path.c_str(), &bound) != 0) return sys_error("lstat", options.path);
   made.device_ = bound.st_dev;
   made.inode_ = bound.st_ino;
+  SBX_TRY(listen_with_mode(made.fd_.get(), options));
   return made;
 }
 
