@@ -1,12 +1,12 @@
 // HeldState: the state directory that agentd works in, and whether it is still where it was. What
 // is stored in one that was moved away or removed is kept by nobody.
 //
-// On the loop, for every request: a few looks at what the kernel has in memory, none at a disk.
+// On the loop, for every request: a few looks at what the kernel of a local file system has in
+// memory, none at a disk.
 #pragma once
 
 #include <sys/types.h>
 
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,7 +21,7 @@ class HeldState {
   // When its files have been opened.
   [[nodiscard]] static sbx::Result<HeldState> open(const std::string& state_dir);
   // kHost, with the fix, when the directory, its lock, its database or its log is not the one that
-  // was opened.
+  // was opened, or cannot be looked at.
   [[nodiscard]] sbx::Result<void> check() const;
 
  private:
@@ -35,7 +35,7 @@ class HeldState {
     Identity identity{};
   };
   explicit HeldState(std::string path) : path_(std::move(path)) {}
-  [[nodiscard]] std::optional<Identity> look(const char* name) const;
+  [[nodiscard]] sbx::Result<Identity> look(const char* name) const;
   [[nodiscard]] std::string path_of(const char* name) const;
 
   std::string path_;
