@@ -60,7 +60,8 @@ Task<bool> RequestService::store_the_rest(sbx::async::Deadline deadline) {
     const bool written = co_await ledger.make_up();
     if (!saving_again_) co_await save_what_failed();
     if (check_place() && written && unsaved() == 0) co_return true;
-    const auto again = sbx::async::after(parts_.limits.retry_every / 4);
+    const auto pause = std::max(parts_.limits.retry_every / 4, std::chrono::milliseconds(1));
+    const auto again = sbx::async::after(pause);
     if (again >= deadline) break;
     (void)co_await parts_.loop.sleep_until(again);
   }
