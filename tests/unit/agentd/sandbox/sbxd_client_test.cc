@@ -229,7 +229,7 @@ TEST_F(RestartedSbxdTest, OneThatIsDownHasAMomentToComeBackBeforeARunIsGivenUp) 
 
 TEST_F(RestartedSbxdTest, WaitingForOneToComeBackIsOfTheRequestsTime) {
   constexpr milliseconds kLeft(2'000);
-  constexpr milliseconds kDown(1'000);
+  constexpr milliseconds kDown(1'500);
   make({.behind_deadline = milliseconds(100)});
   EXPECT_EQ(kind_of(run()), "unreachable");
   const auto begin = std::chrono::steady_clock::now();
