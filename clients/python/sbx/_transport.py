@@ -257,6 +257,8 @@ class Transport:
             return response
         try:
             body = response.read()
+        except (http.client.IncompleteRead, ConnectionError):
+            body = b"{}"  # the status says without it that nothing was begun
         except (http.client.HTTPException, OSError) as error:
             raise _broken_off(self.daemon, error, waits.seconds) from error
         raise error_of(self.daemon, response.status, response.getheader("Retry-After"), body,
