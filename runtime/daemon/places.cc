@@ -136,10 +136,16 @@ Result<Places> choose_places(const DaemonConfig& config, const policy::RuntimeCo
   return places;
 }
 
+Result<void> make_place_of_socket(const Places& places, const std::optional<ServiceUser>& user,
+                                  FreshDirectories& fresh) {
+  if (user) SBX_TRY(make_run_directory(places));
+  if (places.socket.empty()) return {};
+  return make_with_parents(parent_of(places.socket), 0755, &fresh);
+}
+
 Result<void> make_places(const Places& places, const std::optional<ServiceUser>& user,
                          FreshDirectories& fresh) {
-  if (user) SBX_TRY(make_run_directory(places));
-  if (!places.socket.empty()) SBX_TRY(make_with_parents(parent_of(places.socket), 0755, &fresh));
+  SBX_TRY(make_place_of_socket(places, user, fresh));
   SBX_TRY(make_with_parents(places.state_dir, user ? 0755 : 0700, &fresh));
   SBX_TRY(check_top(places.state_dir, user));
   SBX_TRY(check_way(places.state_dir, user, kOtherState));

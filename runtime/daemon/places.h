@@ -30,6 +30,10 @@ struct Places {
 // Makes the directories, those above them included, and gives `user` what is his; what was made is
 // added to `fresh`. What is there is never changed: kHost when it is somebody else's, when others
 // may get at what is private, or where `user` cannot get to it.
+[[nodiscard]] Result<void> make_place_of_socket(const Places& places,
+                                                const std::optional<ServiceUser>& user,
+                                                FreshDirectories& fresh);
+// That of the socket, too.
 [[nodiscard]] Result<void> make_places(const Places& places, const std::optional<ServiceUser>& user,
                                        FreshDirectories& fresh);
 

@@ -166,11 +166,14 @@ Result<Started> start_up(const Arguments& arguments) {
   }
   SBX_ASSIGN(const Places places, choose_places(config, configuration.runtime, root));
   FreshDirectories fresh;  // outlives what is in them: a start that fails leaves nothing new
+  // The socket first: of two that start at once, the one that does not get it makes, and takes
+  // back, nothing of what the other needs.
+  SBX_TRY(make_place_of_socket(places, user, fresh));
+  SBX_ASSIGN(std::vector<http::Listener> listeners, open_listeners(places, user));
   SBX_TRY(make_places(places, user, fresh));
-  // Before there is a socket, which root's directory would keep.
+  // While the socket can still be taken back from a directory of root's.
   SBX_TRY(SessionStore::refuse_in_use(places.sessions_dir()));
   SBX_TRY(AuditLog::refuse_unusable(places.audit_dir(), user ? user->uid : ::geteuid()));
-  SBX_ASSIGN(std::vector<http::Listener> listeners, open_listeners(places, user));
   // In whole MiB, as refusals will name it.
   const auto whole = [](std::uint64_t bytes) { return bytes / policy::kMiB * policy::kMiB; };
   const std::uint64_t budget = whole(budget_bytes(config.memory_budget, usable_memory()));
