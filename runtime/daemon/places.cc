@@ -143,9 +143,8 @@ Result<void> make_place_of_socket(const Places& places, const std::optional<Serv
   return make_with_parents(parent_of(places.socket), 0755, &fresh);
 }
 
-Result<void> make_places(const Places& places, const std::optional<ServiceUser>& user,
-                         FreshDirectories& fresh) {
-  SBX_TRY(make_place_of_socket(places, user, fresh));
+Result<void> make_places_of_state(const Places& places, const std::optional<ServiceUser>& user,
+                                  FreshDirectories& fresh) {
   SBX_TRY(make_with_parents(places.state_dir, user ? 0755 : 0700, &fresh));
   SBX_TRY(check_top(places.state_dir, user));
   SBX_TRY(check_way(places.state_dir, user, kOtherState));

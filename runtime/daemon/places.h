@@ -33,9 +33,9 @@ struct Places {
 [[nodiscard]] Result<void> make_place_of_socket(const Places& places,
                                                 const std::optional<ServiceUser>& user,
                                                 FreshDirectories& fresh);
-// That of the socket, too.
-[[nodiscard]] Result<void> make_places(const Places& places, const std::optional<ServiceUser>& user,
-                                       FreshDirectories& fresh);
+[[nodiscard]] Result<void> make_places_of_state(const Places& places,
+                                                const std::optional<ServiceUser>& user,
+                                                FreshDirectories& fresh);
 
 // flock(2) for one alone: 0 or its errno. Blocks: a start that only looks whether another has the
 // file holds it for microseconds, so it is tried twice.

@@ -170,7 +170,7 @@ Result<Started> start_up(const Arguments& arguments) {
   // back, nothing of what the other needs.
   SBX_TRY(make_place_of_socket(places, user, fresh));
   SBX_ASSIGN(std::vector<http::Listener> listeners, open_listeners(places, user));
-  SBX_TRY(make_places(places, user, fresh));
+  SBX_TRY(make_places_of_state(places, user, fresh));
   // While the socket can still be taken back from a directory of root's.
   SBX_TRY(SessionStore::refuse_in_use(places.sessions_dir()));
   SBX_TRY(AuditLog::refuse_unusable(places.audit_dir(), user ? user->uid : ::geteuid()));

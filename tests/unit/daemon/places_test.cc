@@ -25,9 +25,14 @@ class PlacesTest : public ::testing::Test {
   // As a start that succeeds.
   static Result<void> make(const Places& places, const std::optional<ServiceUser>& user) {
     FreshDirectories fresh;
-    auto made = make_places(places, user, fresh);
+    auto made = make_all(places, user, fresh);
     if (made) fresh.keep();
     return made;
+  }
+  static Result<void> make_all(const Places& places, const std::optional<ServiceUser>& user,
+                               FreshDirectories& fresh) {
+    SBX_TRY(make_place_of_socket(places, user, fresh));
+    return make_places_of_state(places, user, fresh);
   }
   static std::string fix_of(const Places& places, const std::optional<ServiceUser>& user) {
     const auto made = make(places, user);
@@ -179,13 +184,13 @@ TEST_F(PlacesTest, OfAStartThatFailsAreTakenBackUnlessSomethingIsInThem) {
   ASSERT_EQ(::chmod(top.c_str(), 0755), 0);
   {
     FreshDirectories fresh;
-    ASSERT_TRUE(make_places(places, user, fresh));
+    ASSERT_TRUE(make_all(places, user, fresh));
     EXPECT_TRUE(std::filesystem::exists(places.audit_dir()));
   }
   EXPECT_TRUE(std::filesystem::is_empty(top));
   {
     FreshDirectories fresh;
-    ASSERT_TRUE(make_places(places, user, fresh));
+    ASSERT_TRUE(make_all(places, user, fresh));
     (void)directory_.write("lib/state/audit/audit.jsonl", "x");
   }
   EXPECT_TRUE(std::filesystem::exists(places.audit_dir() + "/audit.jsonl"));
